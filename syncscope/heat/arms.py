@@ -233,6 +233,8 @@ def of_nothing(node: ast.If) -> Heat | None:
     """
     test, returns = node.test, isinstance(node.body[-1], ast.Return)
     match test:
+        case ast.BoolOp(op=ast.Or(), values=values) if returns and _ask_for_nothing(values):
+            return Reason.WHEN_NOTHING(ast.unparse(test))
         case ast.UnaryOp(op=ast.Not(), operand=ast.Call(func=func)) if returns and name_of(func) == "any":
             return Reason.WHEN_NOTHING(ast.unparse(test))
     if _asks_for_infinity(test):
@@ -244,6 +246,27 @@ def of_nothing(node: ast.If) -> Heat | None:
             if isinstance(left, ast.Attribute) and conventions.WEIGHT.search(left.attr):
                 return Reason.WHEN(ast.unparse(test))
     return None
+
+
+def _ask_for_nothing(tests: list[ast.expr]) -> bool:
+    """Whether tests are true where there is nothing: `x is None or x.numel() == 0`, one at least of these."""
+    counted = 0
+    for each in tests:
+        match each:
+            case ast.Compare(ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+                continue
+            case ast.Compare(
+                left=ast.Subscript(value=ast.Attribute(attr="shape")), ops=[ast.Eq()], comparators=[number]
+            ):
+                name = "numel"
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[number]):
+                name = name_of(left.func if isinstance(left, ast.Call) else left)
+            case _:
+                return False
+        if not (isinstance(number, ast.Constant) and number.value == 0 and conventions.AMOUNT.search(name)):
+            return False
+        counted += 1
+    return counted > 0
 
 
 def _asks_for_infinity(test: ast.expr) -> bool:

@@ -27,6 +27,7 @@ SET_UP = _one_of(
     make_inputs\w* \w+_schedule get_\w*(time_?steps|sigmas)
     dump\w* export\w* convert\w* replace_\w+ _?finali[sz]e_\w+ (de)?compress\w* synchroni[sz]e_between_processes
     patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+ _?pre_?process tokenize (\w+_)?kmeans(_\w+)? \w+_inv_freqs?
+    _?compute_\w*rope_param\w*
     plot\w* show _?show_\w+ visuali[sz]e\w* explain\w* add_(image|video|histogram|figure|audio|scalar)s? _?create_(logs|figures)
     log log_(records|metrics|epoch\w*|images?|results?) (get_|measure_|compute_)?latency _?assert_\w+
     """,
@@ -36,7 +37,7 @@ SET_UP = _one_of(
 _BESIDE = _one_of(
     _PROGRAMS, _KEEP, _TELL,
     r"""
-    _?pre_?compute(_\w+)? _?(build|set)_(\w+_)?cache
+    _?pre_?compute(_\w+)? _?(build|set)_(\w+_)?cache (\w+_)?inv_freqs? _?compute_\w*rope_param\w*
     __?init_\w* _?init_weights\w* _?setup\w* push_to_hub _?plot\w* _?show\w* _?visuali[sz]e\w* _?export\w* _?log _?log_\w+
     _?compute \w+_compute \w*(viterbi|beam_search|greedy_search|greedy_deco|sample_loop)\w*
     _?(eval|evaluate|evaluation|validation|test|inference|generate|transcribe|fit|train)(_(one_)?\w+)? _?predict_\w+
@@ -62,7 +63,8 @@ MEASURES = re.compile(r"^_?(benchmark|profile|measure|latency|test)(_|$)")
 _WORDS_OF_EVALUATION = r"""
     eval evaluate evaluation valid validate validation test predict forecast infer inference post_?process\w* dummy probe
     non_max(imum)?_suppression rescor(e|ing) (beam|greedy)_(search|decode|decoder|decoding) sample_loop ddim_sample p_sample
-    conditional_sample sample_actions annotate retrieve rerank recommend get_(bboxes|seg_masks|results?|predictions)
+    conditional_sample sample_actions tiled_decode annotate retrieve rerank recommend
+    get_(bboxes|seg_masks|results?|predictions)
 """
 EVALUATION = re.compile(
     rf"(^|_)({'|'.join(_WORDS_OF_EVALUATION.split())})(_|$)|"

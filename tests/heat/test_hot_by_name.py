@@ -39,6 +39,8 @@ def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> No
         "_build_cache",
         "_set_cos_sin_cache",
         "top_k_logits",
+        "tile_parallel_spatial_tiled_decode",
+        "_compute_default_rope_parameters",
     ],
 )
 def test_what_runs_once_is_cold(name: str) -> None:

@@ -56,6 +56,10 @@ class Detector(torch.nn.Module):
             return x.min().item()  # cold
         if not mask.any():
             self.empty = x.max().item()  # hot
+        if mask is None or mask.numel() == 0 or mask.shape[1] == 0:
+            return x.sum().item()  # cold
+        if mask is None or kind is None:
+            return x.std().item()  # hot
         if "count" not in self.seen[kind]:
             self.seen[kind]["count"] = x.sum().item()  # cold
         return x / x.prod().item()  # hot
