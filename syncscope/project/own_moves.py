@@ -1,4 +1,5 @@
-"""Classes of a project's own whose `to` takes a device and nothing else: what is moved may be one, `samples.to(device)`."""
+"""Classes of a project's own whose `to` or `cuda` takes a device and nothing else: what is moved may be one,
+`samples.to(device)`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ import re
 from syncscope.project.folders import content, located, of_texts, root_of, sources
 from syncscope.project.syntax import name_of, statements
 
-MOVES = re.compile(rb"def to\(")
+MOVES = re.compile(rb"def (?:to|cuda)\(")
+_OF_MODELS = frozenset(("forward", "generate"))
 
 
 def moves_its_own(path: str) -> bool:
@@ -40,8 +42,10 @@ def has_own_move(tree: ast.Module) -> bool:
     for cls in (n for n in statements(tree) if isinstance(n, ast.ClassDef)):
         if any((name_of(base) or "").endswith("Module") for base in cls.bases):
             continue
-        for method in cls.body:
-            if isinstance(method, ast.FunctionDef) and method.name == "to":
+        methods = [each for each in cls.body if isinstance(each, ast.FunctionDef)]
+        runs = not _OF_MODELS.isdisjoint(each.name for each in methods)  # what wraps a model has a `cuda` for that
+        for method in methods:
+            if method.name == "to" or (method.name == "cuda" and not runs):
                 a = method.args
                 named = {p.arg for p in (*a.args, *a.kwonlyargs)}
                 asked = len(a.posonlyargs) + len(a.args) - len(a.defaults)  # itself, and the device

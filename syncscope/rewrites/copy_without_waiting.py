@@ -160,7 +160,9 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
         return None
     any_class = [call for call in calls if guessed(function, call)]
     if any_class and function.file.own_moves():  # a list of images with a mask, say: it would be an error
-        return function.declines(any_class[0], "a class of this project has a `to` that takes no non_blocking")
+        return function.declines(
+            any_class[0], "a class of this project has a `to` or `cuda` that takes no non_blocking"
+        )
     draft = Draft(function)
     for call in calls:
         draft.add_argument(call, "non_blocking", "True")

@@ -401,3 +401,29 @@ def test_so_few_numbers_are_read_as_fast_one_by_one(door, body, safety):
     door.write("net.py", f"{IN_A_STEP}        {body}\n")
     fixes = [f["fix"] for f in json.loads(door("lint", "--all", "--format", "json").out) if f["fix"]]
     assert {fix["safety"] for fix in fixes} == {safety}
+
+
+OF_CLASS = """\
+import torch
+from torch.utils.data import DataLoader
+
+
+class Rows:
+    def cuda(self, inplace=False):
+        return Rows()
+
+
+def train(model, rows, optimizer):
+    for x, y in DataLoader(rows, pin_memory=True):
+        loss = model(x.cuda(), y.cuda()).mean()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_a_batch_may_be_of_a_class_whose_cuda_takes_no_non_blocking(door):
+    door.write("pyproject.toml", "")
+    door.write("step.py", OF_CLASS)
+    assert {f["fix"] for f in json.loads(door("lint", "step.py", "--format", "json").out)} == {None}
+    door.write("step.py", OF_CLASS.replace("inplace=False", "non_blocking=False"))
+    assert {f["fix"]["safety"] for f in json.loads(door("lint", "step.py", "--format", "json").out)} == {"unsafe"}
