@@ -23,7 +23,7 @@ TENSORS = frozenset(
 OF_DICTS = frozenset("key keys value values".split())  # tensors only beside a query
 
 # The sizes of a packed sequence, and the counters of an optimizer, which are only read where they are on the host.
-OF_THE_HOST = frozenset(("batch_sizes", "state_steps"))
+OF_THE_HOST = frozenset(("batch_sizes", "state_steps", "dev_state_steps", "device_state_steps"))
 
 # Arguments of `forward` that are called like a number, a flag or a name of something are no tensors.
 _COUNTS = re.compile(

@@ -49,6 +49,8 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
         name = target.id  # type: ignore[attr-defined]  # checked by class, which is faster than isinstance
         if frame.function is not None and name in frame.function.names and (fact is UNKNOWN or _is_guess(fact)):
             fact = _as_announced(frame.function, name, fact)
+        if fact.kind is SEQUENCE and name in conventions.OF_THE_HOST:
+            fact = items(on_host(element(fact)))
         frame.env[name] = used_so(frame, name, fact) if name in frame.used else fact
     elif isinstance(target, (ast.Tuple, ast.List)):
         starred = next((i for i, e in enumerate(target.elts) if isinstance(e, ast.Starred)), None)

@@ -427,3 +427,13 @@ def test_a_batch_may_be_of_a_class_whose_cuda_takes_no_non_blocking(door):
     assert {f["fix"] for f in json.loads(door("lint", "step.py", "--format", "json").out)} == {None}
     door.write("step.py", OF_CLASS.replace("inplace=False", "non_blocking=False"))
     assert {f["fix"]["safety"] for f in json.loads(door("lint", "step.py", "--format", "json").out)} == {"unsafe"}
+
+
+def test_the_steps_of_an_optimizer_are_counted_on_the_host(door):
+    body = "for group in groups:\n        weights, dev_state_steps = group\n        torch._foreach_add_(dev_state_steps, 1)\n"
+    body += "        self.keep([step.item() for step in dev_state_steps])\n"
+    code = f"import torch\n\n\ndef _multi_step(self, groups: list[list[list[torch.Tensor]]]):\n    {body}"
+    door.write("adam.py", code)
+    assert json.loads(door("lint", "adam.py", "--format", "json").out) == []
+    door.write("adam.py", code.replace("dev_state_steps", "rows"))
+    assert json.loads(door("lint", "adam.py", "--format", "json").out)
