@@ -67,7 +67,8 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
         return _beside(places[0][0].heat) or "it runs in few of them, or in none"
     sites = [site for _, site in places if site is not None]
     if fix.rewrite == "index_once":
-        waits = on_one_way(view.function(sites[0]), [site.node for site in sites]) if sites else 0
+        told = [site for finding, site in places if site is not None and (finding.heat.whole or finding.repeats)]
+        waits = on_one_way(view.function(sites[0]), [site.node for site in told]) if sites else 0
         if waits <= 2 * fix.left or fix.left > 1:
             return "the first wait for each mask stays, and others follow it"
     if _joins_few(fix, sites, view):
