@@ -133,7 +133,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not isinstance(outer, (ast.FunctionDef, ast.ClassDef)):
         return None
     draft = Draft(function)
-    name = function.fresh(f"{_called(function, call)}_on", everywhere=True)
+    name = function.fresh(f"{called(function, call)}_on", everywhere=True)
     cache = f"{draft.called('functools')}.cache"
     if isinstance(of, ast.expr):
         given, code = ["dtype", "device"], draft.code("torch.tensor({v}, dtype=dtype, device=device)", v=call.args[0])
@@ -199,7 +199,7 @@ def plain(node: ast.expr) -> bool:
     return number(node) is not None
 
 
-def _called(function: Function, call: ast.Call) -> str:
+def called(function: Function, call: ast.Call) -> str:
     """What the user calls it, or a view of it."""
     at = function.parent(call)
     while isinstance(at, (ast.Attribute, ast.Call, ast.Subscript, ast.BinOp)):

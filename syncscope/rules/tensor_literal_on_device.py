@@ -13,9 +13,9 @@ In every step, whatever the size: a wait for four bytes is as long as one for a 
 Fix safety
 ----------
 Safe for a number that is written out: the same value and dtype. Unsafe for a name, because a numpy number gives
-`torch.tensor` its own dtype. A list of numbers that are written out can be made once for each device, by a function that is
-cached: unsafe, because all calls are then given the same tensor. In a module it may be a buffer: `self.register_buffer("k",
-..., persistent=False)`. Other values can be made into a tensor on the host and sent without waiting: suggested, because that
+`torch.tensor` its own dtype. A list of numbers that are written out is made a buffer in a module, unsafe, as one that
+`__init__` sets is. Elsewhere it can be made once for each device, by a function that is cached: unsafe, because all calls are
+then given the same tensor. Other values can be made into a tensor on the host and sent without waiting: suggested, because that
 is longer to read than `device=`, and it is for the backend to have taken them over before it returns, as CUDA does with up to
 2 MB. One list that is sent several times is sent once by command.
 """
@@ -31,6 +31,7 @@ SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh", "aten::to")
 REWRITES = (
     "use_the_number",
     "fill_tensor_on_device",
+    "keep_constant_as_buffer",
     "make_constant_once",
     "register_constant",
     "share_sent_index",
