@@ -36,6 +36,7 @@ COLORS = {
     "open": "yellow",
     "left out": "",
 }  # of what becomes of a fix, in the order in which they are shown
+MOST_TIMES = 50  # as many steps as were made, that anybody would wait for
 APART = 0.01  # two medians and a ratio that are this far apart are seen to be so, and want a word
 SELDOM = 15.0  # s between two lines of what is done, where none is written over
 
@@ -160,7 +161,8 @@ def summary(found: Verification) -> list[tuple[str, str]]:
         copies = f", {found.copies} of them at a time" if found.copies > 1 else ""
         rows.append(("turns", f"{turns}{IN_ONE_SAID if found.way == IN_ONE else EACH_SAID + copies}{why}"))
     if found.same:
-        rows.append(("same version twice", interval(found.same)))
+        covers = ": it covers the ratio, and no gain is shown" * found.is_in_the_noise
+        rows.append(("same version twice", f"{interval(found.same)}{covers}"))
     if not found.stale:
         rows.append(("values", values(found)))
         if found.why_values and found.values:
@@ -267,7 +269,7 @@ def known_without_time(found: Verification) -> str:
     waits = f"of {found.reads_before or 0:.3g} waits a step {found.reads_after or 0:.3g} are left"
     same = "equal, bit for bit" if found.values == "equal" else "as the text of the fixes says"
     time = f"time is not decidable here{_why_open(found)}: on a quiet GPU `syncscope verify {visible(found.program)}`"
-    return f"What is known: {waits}, and values are {same}; {time}."
+    return f"What is known: {waits}, and values are {same}; {time}.{_would_show(found)}"
 
 
 def _may_be(ratio: Ratio) -> str:
@@ -279,6 +281,23 @@ def _may_be(ratio: Ratio) -> str:
         for end in (ratio.low, ratio.high)
     )
     return f" It may be {low}, it may be {high}: in 95 of 100 cases the truth lies between."
+
+
+def _would_show(found: Verification) -> str:
+    """That a gain is not shown, where two equal versions may differ by as much, and how many more steps would show it."""
+    if not found.is_in_the_noise or found.ratio is None or found.ratio.turns < FEWEST:
+        return ""
+    times = found.times_the_steps
+    if found.drifts:
+        more = "more steps would not show it: equal versions surely differ, as steps change by themselves here"
+    elif times > MOST_TIMES:
+        more = "no number of steps that anybody waits for would show it; a machine with nothing else to do may"
+    else:
+        more = f"some {max(1.5, times):.2g} times as many steps would, if they vary as these did, or a quieter machine"
+    return (
+        f" The {1 - found.ratio.ratio:.1%} are not shown, for the same version twice may differ by as much, "
+        f"{interval(found.same)}: {more}."
+    )
 
 
 def _would_decide(found: Verification) -> str:
@@ -303,13 +322,14 @@ def verdict(found: Verification) -> str:
         return f"{said}. The files are as they were.{_would_decide(found)}"
     share = f"{abs(1 - ratio.ratio):.1%} ({abs(1 - ratio.high):.1%} to {abs(1 - ratio.low):.1%})"
     how = "answered late" if found.stale else "rewritten"
-    undecided = f"{refused}: {how} the step is {interval(ratio)} times as long.{_may_be(ratio)}{_would_decide(found)}"
+    more = f"{_may_be(ratio)}{_would_show(found)}{_would_decide(found)}"
+    undecided = f"{refused}: {how} the step is {interval(ratio)} times as long.{more}"
     if found.stale:
         if found.gains:
             return f"Without these waits the step is {share} shorter. Nothing that this run computed is to be kept."
         if found.loses:
             return "Answered late the step is longer: to fetch the values takes more than the waits cost. That is no answer."
-        if not found.decided and found.drifts:
+        if not found.decided and found.drifts and not found.is_in_the_noise:
             return (
                 f"{undecided[:-1]}, and as written twice it is {interval(found.same)}: steps change by themselves here."
             )

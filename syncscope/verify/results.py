@@ -11,7 +11,7 @@ from syncscope.analysis.fidelity import came_true
 from syncscope.errors import UserError
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.verify.plan import Candidate, Plan
-from syncscope.verify.timing import FEWEST, Ratio
+from syncscope.verify.timing import FEWEST, SLIGHT, Ratio
 from syncscope.verify.undo import Remains
 from syncscope.verify.values import Difference
 
@@ -158,8 +158,29 @@ class Verification:
         return self.ratio is not None and self.ratio.loses and not self._is_noise(self.ratio)
 
     def _is_noise(self, ratio: Ratio) -> bool:
-        """Whether it is no more than what two equal versions differ by."""
-        return self.same is not None and abs(1 - ratio.ratio) <= abs(1 - self.same.ratio)
+        """Whether it is no more than what two equal versions differ by, or may differ by."""
+        same = self.same
+        if same is None:
+            return False
+        spread = same.turns > 1 and same.low <= ratio.ratio <= same.high
+        return spread or abs(1 - ratio.ratio) <= abs(1 - same.ratio)
+
+    @property
+    def is_in_the_noise(self) -> bool:
+        """Whether what looks like a gain is not shown, for two equal versions may differ by as much."""
+        ratio = self.ratio
+        return ratio is not None and ratio.ratio < 1 - SLIGHT / 2 and not self.gains and self._is_noise(ratio)
+
+    @property
+    def times_the_steps(self) -> float:
+        """About how many times as many steps would show a gain of this size, if they vary as these did: an interval becomes
+        half as wide by four times as many. inf where no number would, as equal versions surely differ, or nobody can say."""
+        ratio, same = self.ratio, self.same
+        if ratio is None or same is None or self.drifts or min(ratio.turns, same.turns) < FEWEST:
+            return math.inf
+        gain = 1 - ratio.ratio
+        widest = max(ratio.half, same.half)
+        return (widest / gain) ** 2 if gain > 0 and math.isfinite(widest) else math.inf
 
     @property
     def drifts(self) -> bool:

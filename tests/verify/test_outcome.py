@@ -51,6 +51,31 @@ def test_a_spent_budget_is_told_from_a_program_without_a_gain(
     assert as_object(found)["decided"] == (not said.startswith(("Nothing is decided", "A fix was refused, and")))
 
 
+@pytest.mark.parametrize(
+    ("same", "said"),
+    [
+        (
+            Ratio(1.01, 0.89, 1.13, 9),
+            "some 1.5 times as many steps would, if they vary as these did, or a quieter machine",
+        ),
+        (Ratio(0.98, 0.68, 1.28, 9), "some 9 times as many steps would"),
+        (Ratio(1.0, 0.1, 1.9, 9), "no number of steps that anybody waits for would show it"),
+        (Ratio(0.89, 0.84, 0.95, 9), "more steps would not show it: equal versions surely differ"),
+    ],
+)
+def test_a_gain_that_two_equal_versions_may_differ_by_is_not_shown(same: Ratio, said: str) -> None:
+    found = Verification("train.py", ratio=Ratio(0.9, 0.86, 0.94, 9), same=same, values=EQUAL)
+    assert verdict(found).startswith("Nothing is decided: ")
+    assert f"The 10.0% are not shown, for the same version twice may differ by as much, {same}: {said}" in verdict(
+        found
+    )
+    assert dict(summary(found))["same version twice"] == f"{same}: it covers the ratio, and no gain is shown"
+    assert found.code == 3
+    shown = replace(found, same=Ratio(1.01, 0.96, 1.06, 9))
+    assert verdict(shown).startswith("The step is 10.0% (6.0% to 14.0%) shorter")
+    assert dict(summary(shown))["same version twice"] == str(shown.same)
+
+
 def test_an_open_ratio_is_told_in_words_with_the_budget_that_would_decide() -> None:
     found = Verification("train.py", ratio=OPEN, values=EQUAL, enough=12)
     assert verdict(found).endswith(
@@ -189,7 +214,7 @@ def test_on_a_processor_what_is_known_is_the_result(
     assert (tmp_path / "train.py").read_text() == "a\n"
     assert "--write does not make it" in capsys.readouterr().out
     assert as_object(found)["patch_is_open"]
-    for decided in ({"device": "cuda"}, {"ratio": SURE}, {"refused": True}):
+    for decided in ({"device": "cuda"}, {"ratio": SURE, "same": Ratio(1.0, 0.97, 1.03, 5)}, {"refused": True}):
         assert not replace(found, **decided).is_open
 
 
