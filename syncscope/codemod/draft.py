@@ -274,8 +274,8 @@ class Draft(Templates):
         span = self.file.span(statement)
         return comments(self.file.code[span.start : max(end, span.end)])
 
-    def unwrap(self, statement: ast.If) -> None:
-        """Put what an `if` does in its place, with its comments.
+    def unwrap(self, statement: ast.If, inside: Sequence[tuple[ast.expr, str]] = ()) -> None:
+        """Put what an `if` does in its place, with its comments; expressions `inside` of it as the code that is given for each.
 
         Raises:
             CannotRewrite: a string goes over lines, or the block is indented as no block below it.
@@ -288,7 +288,11 @@ class Draft(Templates):
         inner, outer = self.function.indent(statement.body[0]), self.function.indent(statement)
         if statement.body[0].lineno > (statement.test.end_lineno or 0):  # on lines of its own
             start = self.file.code.index(b"\n", self.file.span(statement.test).end) + 1
-        lines = self.file.code[start : last.end].decode().splitlines()
+        code, at = "", start
+        for each, new in sorted(((self.file.span(node), text) for node, text in inside), key=lambda pair: pair[0]):
+            code += self.file.code[at : each.start].decode() + new
+            at = each.end
+        lines = (code + self.file.code[at : last.end].decode()).splitlines()
         if start != first.start and any(line.strip() and not line.startswith(inner) for line in lines):
             raise CannotRewrite("something stands further left than its block")
         text = "\n".join(outer + line.removeprefix(inner) if line.strip() else "" for line in lines)

@@ -10,6 +10,8 @@ What to do
 - Positions that only say where to write one number, or what to sum up: the mask itself says it, in a fixed shape.
 - The first position: `mask.int().argmax()`. How many there are: `mask.sum()`, a tensor that stays on the device.
 - At most k of them: `nonzero_static(mask, size=k)`, or `topk` of the mask.
+- A mean over what is kept: weights of 0 and 1, `(loss * kept).sum() / kept.sum().clamp(min=1)`; where nothing is kept and
+  another value is wanted, `torch.where(kept.sum() > 0, ..., loss.mean())` chooses. The example at the end has both.
 - Positions of which the rows are used for more: look once, and use the positions wherever the mask was used.
 
 When a fix pays
@@ -95,6 +97,26 @@ EXAMPLES = (
             rows = torch.nonzero(label > 0).squeeze(1)  # !
             return x[rows].sum() if len(rows) > 3 else x
         """
+    ),
+    Example(
+        """
+        import torch
+
+        def loss_of_hard(loss: torch.Tensor, p: torch.Tensor):
+            hard = torch.nonzero(p < 0.7).squeeze(1)  # !
+            if len(hard) == 0:
+                return loss.mean()
+            return loss[hard].mean()
+        """,
+        instead="""
+        import torch
+
+        def loss_of_hard(loss: torch.Tensor, p: torch.Tensor):
+            hard = (p < 0.7).to(loss.dtype)
+            kept = hard.sum()
+            return torch.where(kept > 0, (loss * hard).sum() / kept.clamp(min=1), loss.mean())
+        """,
+        inputs="loss: finite[n + 1]; p: finite[n + 1]",
     ),
 )
 

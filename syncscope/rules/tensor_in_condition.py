@@ -8,6 +8,7 @@ it.
 What to do
 ----------
 - Both ways are cheap and end in tensors: compute both, and let `torch.where` choose.
+- Gradients that are clipped by hand: scale them by `torch.where(norm > limit, limit / norm, 1.0)`, or `clip_grad_norm_`.
 - The question is whether a mask selects anything: write the code so that it need not be asked (a sum over nothing is zero).
 - A check of the input: ask in the dataset, on the host; or let the device check, `torch._assert_async`.
 - A check of the loss: `bad |= ~torch.isfinite(loss)` on the device, and look every n steps.
@@ -44,6 +45,7 @@ REWRITES = (
     "draw_on_host",
     "write_without_asking",
     "write_at_once",
+    "scale_in_every_pass",
     "choose_in_every_pass",
     "choose_assignment",
     "choose_return",
