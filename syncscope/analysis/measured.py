@@ -17,11 +17,28 @@ SLIGHT = 0.02  # of a step: what gives surely less is not worth a change
 
 
 def with_measured(report: Report, verified: Mapping[str, Any] | None) -> Report:
-    """The report with what was found, whose lines have answers that are measured."""
+    """The report with what was found: lines have answers that are measured, and so has all, as far as it was measured."""
     if verified is None:
         return report
     lines = tuple(_line(line, verified["fixes"]) for line in report.lines)
-    return replace(report, lines=lines, verified=verified)
+    return replace(_with_answer(report, verified), lines=lines, verified=verified)
+
+
+def _with_answer(report: Report, verified: Mapping[str, Any]) -> Report:
+    """The report whose answer is what the rewrites that stay gave; where none gained anything, they are no ground for `FIX`."""
+    ratio, low, high, fixes = (verified[name] for name in ("ratio", "low", "high", "fixes"))
+    if low is None or not fixes or verified["values"] not in GOOD:
+        return report
+    if any(fix["kept"] for fix in fixes):
+        share, least, most = 1 - ratio, 1 - high, 1 - low
+        found = Answer(Decision.FIX, share, least, most, why="measured, with the rewrites that stay", tried=True)
+        per = "step" if report.steps else "recording"
+        lead = f"Measured: with the rewrites that stay a {per} is {found.likely('shorter')}."
+        return replace(report, answer=found, lead=lead, verdict=f"Decision: {found.decision}. {lead}")
+    if report.answer is None or report.answer.decision is not Decision.FIX:
+        return report
+    why = f"its rewrites were tried, and with them a step is {ratio:.3f} ({low:.3f} to {high:.3f}) of what it was"
+    return replace(report, answer=replace(report.answer, decision=Decision.TRY, why=why, doubt=why))
 
 
 def _line(line: Line, fixes: Sequence[Mapping[str, Any]]) -> Line:

@@ -170,6 +170,8 @@ def by_device(report: Report) -> str:
 def answer(found: Answer, per: str) -> Text:
     """The word, and in one short sentence what a step is shorter without waits; why, where there is no figure."""
     text = Text.assemble((str(found.decision), _waiting.DECIDED.get(found.decision, "bold")), "  ")
+    if found.tried:
+        return text.append(f"measured: with the rewrites that stay a {per} is {found.likely('shorter')}", "bold")
     if found.share is not None:
         along = " and what goes with them" if found.along else ""
         return text.append(f"without waits{along} a {per} is likely {found.likely('shorter')}", "bold")
@@ -183,7 +185,7 @@ def narrowed(report: Report, bounded: bool = True) -> str:
     rests on, how far the replay is off, what no fix can pass, if that is not said beside it, and who else was at work. "" of an
     answer without a figure, which says all."""
     found, crowd = report.answer, report.bound.crowd if report.bound is not None else ""
-    if found is None or found.share is None:
+    if found is None or found.share is None or found.tried:
         return ""
     together = "all together, for no line is worth it alone" if report.only_together else ""
     along = f"with waits go {found.along}" if found.along else ""

@@ -25,6 +25,7 @@ class Answer:
     the recording alone. `why` is a sentence: what decided, and for `TRY` and `UNKNOWN` what to do about it. `along` says in
     words what goes with the waits beyond what they launched; `offered` is what the linter's rewrites save of the share, and
     `most` what may go at most with what is `along`. `doubt` is why it is no `FIX` although its interval is that of one.
+    What was `tried` is no forecast: it was measured with the rewrites that stay, in 95 of 100 cases between `low` and `high`.
     """
 
     decision: Decision
@@ -39,6 +40,7 @@ class Answer:
     offered: float | None = None
     most: float | None = None
     doubt: str = ""
+    tried: bool = False
 
     @property
     def figure(self) -> str:

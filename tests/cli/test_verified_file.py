@@ -68,3 +68,25 @@ def test_what_verify_wrote_is_shown(folder, result):
     done = asked(folder, json.dumps(result))
     assert done.exception is None, done.exception
     assert "train.py" in (folder / "page.html").read_text()
+
+
+def said_with(folder, result):
+    (folder / "result.json").write_text(json.dumps(result))
+    done = CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz", "--verified", "result.json"])
+    return " ".join(done.stdout.split())
+
+
+def test_the_answer_is_what_was_measured(folder):
+    """Whatever the replay had foretold."""
+    together = {"ratio": 0.55, "low": 0.5, "high": 0.6, "values": "equal", "decided": True}
+    said = said_with(folder, {**WHOLE, **together, "fixes": [{**FIX, **together}]})
+    assert "answer fix measured: with the rewrites that stay a step is 45 % shorter (40 to 50 %)" in said
+    assert "likely" not in said.partition("recorded")[0]
+
+
+def test_rewrites_that_gained_nothing_are_no_ground_to_say_fix(folder):
+    nothing = {"ratio": 1.0, "low": 0.99, "high": 1.01, "values": "equal", "decided": True}
+    assert "answer fix" in said_with(folder, WHOLE)
+    said = said_with(folder, {**WHOLE, **nothing, "fixes": [{**FIX, **nothing, "kept": False}]})
+    assert "answer try" in said
+    assert "its rewrites were tried, and with them a step is 1.000 (0.990 to 1.010) of what it was" in said
