@@ -58,6 +58,7 @@ def learns(owner: str, name: str) -> bool:
     return bool(_LEARNS.match(name) and _LEARNER.match(owner))
 
 
+_REMEMBERS = re.compile(r"^_?(store|add|remember|memori[sz]e|cache|record)(_(transitions?|experiences?|steps?))?$")
 _KEEPS = re.compile(r"^_?(store|add|push|append|insert|remember|record|put|save)(_\w+)?$")
 _MEMORY = re.compile(
     r"(^|_)(buf|buffers?|memory|replay|rpm|storage|rollouts?|experiences?|transitions?|trajector(y|ies))$"
@@ -65,9 +66,13 @@ _MEMORY = re.compile(
 
 
 def keeps(owner: str, name: str) -> bool:
-    """Whether people call so what notes a step to be learned from, `self.buffer.store(obs, action)`, `store_data_func(obs)`."""
+    """Whether people call so what notes a step to be learned from: `self.buffer.store(obs, action)`, `agent.remember(obs)`,
+    `store_data_func(obs)`.
+    """
     if not owner:
         return name.lstrip("_").startswith(("store_", "remember_", "add_transition", "add_experience"))
+    if is_learner(owner):
+        return _REMEMBERS.match(name) is not None
     return bool(_KEEPS.match(name) and _MEMORY.search(owner.lower()))
 
 

@@ -86,3 +86,38 @@ ROLLOUT = {
 @pytest.mark.parametrize("name", ROLLOUT)
 def test_what_a_rollout_calls_and_what_it_is_handed_runs_in_steps(name: str, tmp_path: Path) -> None:
     assert found_in(ROLLOUT, name, tmp_path) == marked_in(ROLLOUT, name)
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        ("agent.remember(seen, action, reward)", "hot"),
+        ("agent.store_transition(seen, reward)", "hot"),
+        ("self.replay.push(seen, reward)", "hot"),
+        ("self.rewards.append(reward)", "cold"),
+        ("agent.show(seen)", "cold"),
+    ],
+)
+def test_a_loop_is_a_rollout_where_what_it_sees_is_kept_for_the_agent(kept: str, told: str, tmp_path: Path) -> None:
+    files = {
+        "agents": """
+        import torch
+
+        class Agent:
+            def learn(self, batch):
+                loss = self.model(batch).mean()
+                loss.backward()
+
+            @torch.no_grad()
+            def choose(self, seen: torch.Tensor):
+                return self.model(seen).argmax().item()
+        """,
+        "play": f"""
+        def play(env, agent):
+            while True:
+                action = agent.choose(seen)
+                seen, reward, done, info = env.step(action)
+                {kept}
+        """,
+    }
+    assert found_in(files, "agents", tmp_path) == {11: told}
