@@ -12,6 +12,7 @@ from syncscope.heat.loops import LOOPS, of_loop, trains
 from syncscope.model.heat import Reason
 from syncscope.model.source import line_starts
 from syncscope.project import conventions
+from syncscope.project.beside_training import PREDICTIONS, TARGETS
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import ancestry, bases
 from syncscope.project.syntax import dotted, name_of, statements, walk
@@ -173,6 +174,25 @@ def calls_steps(function: ProjectFunction) -> bool:
     """Whether it calls what may be a step, or may hold the loop over them; `model.train()` is neither."""
     called = (name_of(each.func) for each in walk(function.node) if isinstance(each, ast.Call))
     return any(conventions.STEP.search(name) and name != "train" for name in called)
+
+
+_READS = frozenset("item tolist cpu numpy float int bool".split())
+
+
+@lru_cache(maxsize=64)
+def computes_as_a_loss(function: ProjectFunction) -> bool:
+    """Whether it compares predictions with targets, and reads nothing of it: many measures are trained on, too."""
+    given = {name.removesuffix("s") for name in function.names}.union(function.names)
+    if TARGETS.isdisjoint(given) or PREDICTIONS.isdisjoint(given) or not gives(function):
+        return False
+    called = [each.func for each in walk(function.node) if isinstance(each, ast.Call)]
+    return not any(_reads(each) for each in called)
+
+
+def _reads(func: ast.expr) -> bool:
+    """Whether a call of this reads values of the device: `x.item()`, `float(x)`, and not `x.float()`."""
+    converts = name_of(func) in ("float", "int", "bool")
+    return name_of(func) in _READS and converts is isinstance(func, ast.Name)
 
 
 _A_DEVICE = rb"(?:\w+\.)*_?device\b"

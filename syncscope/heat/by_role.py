@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from syncscope.heat.by_code import is_made_by_set_up
+from syncscope.heat.by_code import computes_as_a_loss, is_made_by_set_up
 from syncscope.model.heat import Heat, Reason, Role
 from syncscope.model.source import line_starts
 from syncscope.project import in_training
@@ -47,7 +47,8 @@ def for_others(function: ProjectFunction) -> Heat:
     """
     module = function.module
     words = {*module.package[1:], Path(module.path).stem.strip("_")}
-    return (Reason.UNASKED if words.isdisjoint(in_training.FOLDERS) else Reason.FOR_OTHERS)(function.name)
+    in_steps = not words.isdisjoint(in_training.FOLDERS) or computes_as_a_loss(function)
+    return (Reason.FOR_OTHERS if in_steps else Reason.UNASKED)(function.name)
 
 
 @lru_cache(maxsize=64)

@@ -183,3 +183,33 @@ class Conv(MessagePassing):
     path = package / "conv.py"
     path.write_text(conv)
     assert [site.whole for site in sites(path.read_bytes(), str(path), Project())] == [True, False]
+
+
+MEASURES = """
+import torch
+
+def masked_mape(prediction: torch.Tensor, targets: torch.Tensor):
+    zeros = torch.tensor(0.0).to(targets.device)  # hot
+    return ((prediction - targets) / (targets + zeros)).abs().float().mean()
+
+def accuracy(prediction: torch.Tensor, targets: torch.Tensor):
+    zeros = torch.tensor(0.0).to(targets.device)  # cold
+    return ((prediction > zeros) == targets).float().mean().item()
+
+def spread(values: torch.Tensor):
+    zeros = torch.tensor(0.0).to(values.device)  # cold
+    return (values - zeros).std()
+"""
+
+
+def test_a_measure_that_compares_and_reads_nothing_may_be_trained_on(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "casts" / "metrics").mkdir(parents=True)
+    (tmp_path / "casts" / "__init__.py").write_text("from .metrics.errors import *\n")
+    (tmp_path / "casts" / "metrics" / "__init__.py").touch()
+    file = tmp_path / "casts" / "metrics" / "errors.py"
+    file.write_text(MEASURES)
+    lines = enumerate(MEASURES.splitlines(), 1)
+    marks = {number: line.rpartition("# ")[2] for number, line in lines if "# " in line}
+    found = sites(MEASURES.encode(), str(file), Project())
+    assert {s.place.line: "hot" if s.hot else "cold" for s in found if s.op == "created_on_host"} == marks
