@@ -18,6 +18,8 @@ from syncscope.tensors import libraries
 from syncscope.tensors.attributes import give_fields
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
+    BATCH,
+    DEVICE,
     FLOAT,
     HOST,
     MODULE,
@@ -38,6 +40,7 @@ from syncscope.tensors.instances import Bound, Instance, instance
 from syncscope.tensors.libraries import einops, logging, numpy, standard
 from syncscope.tensors.parameters import announced
 from syncscope.tensors.passed import note_built
+from syncscope.tensors.sent_parts import filled_anew
 from syncscope.tensors.torch.calls import torch_call
 from syncscope.tensors.torch.host_indices import picked_from_host
 
@@ -59,7 +62,9 @@ def apply(call: Call, target: Fact) -> Fact:
         return _call_own(call, ref)
     if isinstance(ref, Bound):
         _announced_to(call, ref.function, ref.function.names[1:])
-        return call_function(ref.function, call.frame, args, keywords, ref.owner, call.unasked)
+        result = call_function(ref.function, call.frame, args, keywords, ref.owner, call.unasked)
+        _send_in_place(call, ref.function, ref.function.names[1:])
+        return result
     if isinstance(ref, Class):
         return construct(call, ref)
     if isinstance(ref, Instance):
@@ -74,6 +79,7 @@ def _call_own(call: Call, function: ProjectFunction) -> Fact:
     """A function of the project, by its name."""
     _announced_to(call, function, function.names)
     result = call_function(function, call.frame, call.args, call.keywords, unasked=call.unasked)
+    _send_in_place(call, function, function.names)
     if "device" in call.keywords and call.where_made(SOMEWHERE) is HOST:
         result = on_host(result)
     if conventions.waits(function.name):
@@ -81,6 +87,13 @@ def _call_own(call: Call, function: ProjectFunction) -> Fact:
     if "script" in function.decorators() and call.frame.waits is not None and waits_inside(function):
         call.emit(Op.LIBRARY_READ, call.first_node, tensor(confidence=2, why=call.node))
     return result
+
+
+def _send_in_place(call: Call, function: ProjectFunction, names: list[str]) -> None:
+    """A batch whose parts a function sends in place lies on the device behind the call, though that gives nothing."""
+    for at, fact, name in zip(call.nodes, call.args, names, strict=False):
+        if fact.kind is BATCH and at.__class__ is ast.Name and name in filled_anew(function):
+            call.frame.env[at.id] = Fact(BATCH, device=DEVICE, confidence=2, why=call.node, source=fact)
 
 
 def _call_by_name(call: Call) -> Fact:

@@ -83,7 +83,7 @@ def _join_kinds(a: Fact, b: Fact) -> Fact:
             return _tensor_or(one, other)
         if one.kind in (MODULE, SEQUENCE) and other.kind is Value.UNKNOWN:
             return one
-        if one.kind is SEQUENCE and other.kind is BATCH:
+        if one.kind is SEQUENCE and other.kind is BATCH and isinstance(one.ref, Items) and one.ref.keys:
             return one  # a dict of which an entry is sent
     return UNKNOWN
 

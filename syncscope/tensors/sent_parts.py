@@ -53,6 +53,23 @@ def _in_place(function: ProjectFunction) -> frozenset[int]:
     return frozenset(found)
 
 
+@lru_cache(maxsize=64)
+def filled_anew(function: ProjectFunction) -> frozenset[str]:
+    """The arguments of which a function sends each entry, which takes its place: `batch[key] = batch[key].to(device)`."""
+    every = walk(function.node)
+    beside = _devices_of_tensors(every)
+    found = set()
+    for each in every:
+        match each:
+            case ast.Assign(
+                targets=[ast.Subscript(value=ast.Name(id=name), slice=key)],
+                value=ast.Call(func=ast.Attribute()) as call,
+            ) if not isinstance(key, ast.Constant):
+                there = any(each.arg == "non_blocking" for each in call.keywords)
+                found.update([name] * (there or _to_a_device(call, function, beside)))
+    return frozenset(found.intersection(function.names))
+
+
 @lru_cache(maxsize=8)
 def handed_over(function: ast.AST) -> frozenset[int]:
     """The calls whose values are arguments of others: what is moved as a whole, a model, stands by itself most often."""

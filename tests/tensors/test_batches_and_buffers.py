@@ -358,6 +358,16 @@ CASES = {
                     batch[key] = batch[key].cuda()  # waits: to_device
                 return batch
 
+            def fit_two(self):
+                for batch in self.loader:
+                    self.send(batch)
+                    print(batch["x"].sum().item())  # waits: item
+
+            def send(self, batch):
+                for key, part in batch.items():
+                    if torch.is_tensor(part):
+                        batch[key] = part.to(self.device)  # waits: to_device
+
             def fit_one(self):
                 for batch in self.loader:
                     if self.sends:
