@@ -31,6 +31,30 @@ EXAMPLES = (
         """
         import torch
 
+        def rows(x: torch.Tensor):
+            found, kept = x.topk(3).indices, []
+            for i in range(x.shape[0]):
+                kept.append(sorted(found[i].tolist()))  # !
+            return kept
+        """,
+        """
+        import torch
+
+        def rows(x: torch.Tensor):
+            found, kept = x.topk(3).indices, []
+            found_list = found.tolist()
+            for i in range(x.shape[0]):
+                kept.append(sorted(found_list[i]))
+            return kept
+        """,
+        Safety.UNSAFE,
+        "x: finite[3, 4]",
+        rule="host-read",
+    ),
+    Example(
+        """
+        import torch
+
         def cut(x: torch.Tensor, lengths: torch.LongTensor):
             lengths = lengths.flatten()
             parts = []
@@ -125,20 +149,22 @@ def of_loop(function: Function, loop: Repeated) -> dict[str, Fix]:
 
 def of_tensor(function: Function, loop: Repeated, reads: dict[ast.AST, tuple[ast.Subscript, ast.Name]]) -> Fix | None:
     """The fix for all that a loop reads of one tensor."""
-    taken, tensor = next(iter(reads.values()))
+    _, tensor = next(iter(reads.values()))
     statement = function.statement(loop)
     if statement is None or not takes_one_before(function, statement) or may_be_none(function, tensor, statement):
         return None
-    depth, fact = len(each_of(taken.slice)), function.fact(tensor)
+    depths = {len(each_of(each.slice)) for node, (each, _) in reads.items() if not is_row(node)}
     draft = Draft(function)
     name = function.fresh(f"{plain(tensor.id.rstrip('_'))}_list")
     draft.insert_before(statement, f"{name} = {{t}}.tolist()", t=tensor)
     for node, (each, _) in reads.items():
-        _, whole = as_listed(function, node) or (each, each)
+        _, whole = (each, cast(ast.expr, node)) if is_row(node) else as_listed(function, node) or (each, each)
         places = {f"i{n}": part for n, part in enumerate(each_of(each.slice))}
         draft.replace(converted(function, whole), name + "".join(f"[{{{hole}}}]" for hole in places), **places)
-    many = "one dimension" if depth == 1 else f"{depth} dimensions"
-    changes = [f"{tensor.id} must have {many}"] * (fact.ndim is None)
+    many = (f"{depth} dimensions" if depth > 1 else "one dimension" for depth in sorted(depths))
+    changes = [f"{tensor.id} must have {each}" for each in many if function.fact(tensor).ndim is None]
+    if any(map(is_row, reads)):
+        changes.append(f"a row that is read again is the same list of {name}")
     if any(exposed(function, tensor.id, statement, node) for node in reads):
         changes.append(f"nothing may write what {tensor.id} holds in the loop")
     if not any(surely_made(function, node, loop, tensor) for node in reads):
@@ -160,16 +186,25 @@ def in_arm(function: Function, read: ast.AST, loop: Repeated) -> bool:
 
 def entry(function: Function, site: Site) -> tuple[ast.Subscript, ast.Name] | None:
     """The `t[i]` that is read as a number, or is a size, and t: a tensor that has a name, with a whole number for each of its
-    dimensions.
+    dimensions; of `t[i].tolist()` for some of them.
     """
-    read = as_listed(function, site.node)
-    match read[0] if read is not None else in_size(function, site):
+    read, row = as_listed(function, site.node), is_row(site.node)
+    match row or (read[0] if read is not None else in_size(function, site)):
         case ast.Subscript(value=ast.Name() as tensor, slice=index) as taken:
             fact, parts = function.fact(tensor), each_of(index)
             own = function.binds(tensor.id) or tensor.id in function.parameters
-            if fact.is_tensor and fact.confidence >= 2 and fact.ndim in (len(parts), None) and own:
+            fits = row is not None or fact.ndim in (len(parts), None)
+            if fact.is_tensor and fact.confidence >= 2 and fits and own:
                 whole = all(is_whole(function, part) for part in parts)
                 return (taken, tensor) if whole and not function.captured(tensor.id) else None
+    return None
+
+
+def is_row(read: ast.AST) -> ast.expr | None:
+    """What `t[i].tolist()` reads."""
+    match read:
+        case ast.Call(func=ast.Attribute(value=ast.Subscript() as row, attr="tolist"), args=[], keywords=[]):
+            return row
     return None
 
 
