@@ -124,6 +124,7 @@ def _show(trace: Trace, made: HowMade) -> None:
         if made.device:
             lent = f"syncscope run --device {made.device} {made.command} --device cuda"
             echo(f" hint: the program asked for no cuda; where it has an option for that: {lent}", err=True)
+            echo('       one without it must send its model and its batches there: `.to("cuda")`', err=True)
         else:
             echo(
                 f" hint: `syncscope run --device ocl {made.command}` lends it one that runs on the processor;", err=True

@@ -124,6 +124,7 @@ def test_a_script_that_stays_on_the_cpu_is_told_to_ask_for_cuda_where_another_de
     command = [sys.executable, "-m", "syncscope", "run", "--device", "ocl", "train.py"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert "syncscope run --device ocl train.py --device cuda" in done.stderr
+    assert 'one without it must send its model and its batches there: `.to("cuda")`' in done.stderr
 
 
 def test_a_module_that_is_not_there_is_one_line_as_from_python(tmp_path):
