@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from in_c import in_c
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pyopencl")
@@ -53,6 +54,7 @@ def test_each_allocation_has_its_line_and_each_free_its_size():
     del y, z
 
 
+@in_c
 def test_what_a_backward_pass_allocates_is_of_the_line_that_called_it():
     x = torch.rand(500, device="ocl", requires_grad=True)
     with syncscope.trace(memory=True) as trace:

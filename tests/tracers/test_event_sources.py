@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from in_c import in_c
 
 from syncscope.errors import UserError
 from syncscope.model.trace import Kind
@@ -122,6 +123,7 @@ def test_a_recording_of_nothing_on_a_machine_without_hooks_is_empty(monkeypatch:
     assert session.trace.start.dtype == np.int64
 
 
+@in_c
 def test_the_doctor_says_what_is_not_heard_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On a machine without a compiler or Python's headers it said that lines were missing, and not that syncs were."""
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from in_c import in_c
 from tracers.programs import run_in
 from warm import Python
 
@@ -26,6 +27,7 @@ for step in range(12):
 """
 
 
+@in_c
 @pytest.mark.parametrize(
     ("loss", "told"),
     [

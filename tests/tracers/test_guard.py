@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import pytest
+from in_c import in_c
 
 torch = pytest.importorskip("torch")
 
@@ -166,6 +167,7 @@ def test_watch_counts_by_line(x: Any) -> None:
     assert str(watch) == "no line has synced"
 
 
+@in_c
 def test_a_mask_of_the_device_waits_whatever_it_indexes(x: Any) -> None:
     with syncscope.watch(dry=True) as watch:
         mask, host = x != 0, torch.zeros(len(x))

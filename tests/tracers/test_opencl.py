@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_c import in_c
 
 from syncscope.model.trace import DEVICE, Flag, Kind, Trace
 from syncscope.tracers.opencl import abi, dispatch
@@ -30,6 +31,7 @@ def buffer(pocl: Any, size: int = 4096) -> Any:
     return pocl.cl.Buffer(pocl.context, pocl.cl.mem_flags.READ_WRITE, size)
 
 
+@in_c
 def test_the_loader_calls_the_slots_that_we_know_by_name(pocl: Any, hook: Any) -> None:
     """An object whose table holds 149 functions of ours: each says which slot the loader went through."""
     called: list[int] = []
@@ -90,6 +92,7 @@ def test_device_times_fit_to_the_hosts(pocl: Any, queue: Any) -> None:
     assert read.end >= work.end - uncertainty
 
 
+@in_c
 def test_every_kind_of_transfer(pocl: Any, queue: Any) -> None:
     cl = pocl.cl
     a, b, host = buffer(pocl), buffer(pocl), np.zeros((32, 32), np.float32)
@@ -131,6 +134,7 @@ def test_every_kind_of_transfer(pocl: Any, queue: Any) -> None:
     assert waits["clEnqueueReadBufferRect"] == waits["clEnqueueReadImage"] == waits["clEnqueueMapBuffer"] == 1
 
 
+@in_c
 def test_calls_on_shared_virtual_memory_are_recorded(pocl: Any, queue: Any) -> None:
     cl = pocl.cl
     if not pocl.device.svm_capabilities & cl.device_svm_capabilities.COARSE_GRAIN_BUFFER:
@@ -145,6 +149,7 @@ def test_calls_on_shared_virtual_memory_are_recorded(pocl: Any, queue: Any) -> N
     assert names(session.trace, Kind.FILL) == {"Memset (Device)": 1}
 
 
+@in_c
 def test_user_events_and_waits(pocl: Any, queue: Any) -> None:
     gate, memory = pocl.cl.UserEvent(pocl.context), buffer(pocl)
     here = Path(f"/proc/self/task/{threading.get_native_id()}/stat")
@@ -171,6 +176,7 @@ def test_user_events_and_waits(pocl: Any, queue: Any) -> None:
     assert wait.duration > 20_000_000
 
 
+@in_c
 def test_an_out_of_order_queue_without_profiling_of_its_own(pocl: Any) -> None:
     memory = [buffer(pocl) for _ in range(4)]
     with Session() as session:
@@ -207,6 +213,7 @@ def test_several_contexts_queues_and_threads(pocl: Any) -> None:
     assert sorted(Counter(host).values()) == [100] * 4
 
 
+@in_c
 def test_an_old_queue_without_profiling_is_said_once(pocl: Any) -> None:
     queue, memory = pocl.cl.CommandQueue(pocl.context), buffer(pocl)
     with Session() as session:

@@ -2,6 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
+from in_c import in_c
 from warm import Python
 
 pytest.importorskip("torch")
@@ -168,6 +169,7 @@ def test_counts_too(sync_trace, sent):
 """
 
 
+@in_c
 def test_what_fixtures_sent_and_modules_hold_is_the_devices(
     forked: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

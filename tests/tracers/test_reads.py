@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from in_c import in_c
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
@@ -67,6 +68,7 @@ WAYS: dict[str, tuple[str, Callable[[Any], object]]] = {
 }
 
 
+@in_c
 @pytest.mark.parametrize("way", WAYS)
 def test_each_way_of_reading_on_the_device(device: str, way: str) -> None:
     op, read = WAYS[way]
@@ -78,6 +80,7 @@ def test_each_way_of_reading_on_the_device(device: str, way: str) -> None:
     assert not found[0].flags & Flag.FALLBACK
 
 
+@in_c
 @pytest.mark.parametrize("way", [way for way in WAYS if way not in ("to", "index")])
 def test_each_way_of_reading_in_dry_mode(way: str) -> None:
     op, read = WAYS[way]
@@ -133,6 +136,7 @@ def test_a_distribution_that_checks_its_arguments(device: str) -> None:
     assert all("torch/distributions/" in e.detail for e in found)
 
 
+@in_c
 def test_the_module_that_reads_has_its_path(device: str) -> None:
     class Gate(torch.nn.Module):
         def forward(self, x: Any) -> Any:
@@ -152,6 +156,7 @@ def test_the_module_that_reads_has_its_path(device: str) -> None:
     assert [e.detail for e in found] == ['{"module":"model.backbone.1"}']
 
 
+@in_c
 def test_a_hook_in_the_backward_pass_has_its_own_line(device: str) -> None:
     x = torch.ones(2).to(device).requires_grad_()
     y = x * 2
@@ -160,6 +165,7 @@ def test_a_hook_in_the_backward_pass_has_its_own_line(device: str) -> None:
     assert [expression(e) for e in found] == ["grad.sum().item()))"]
 
 
+@in_c
 def test_a_read_of_the_engine_has_the_line_that_called_backward(device: str) -> None:
     class Reads(torch.autograd.Function):
         @staticmethod
@@ -203,6 +209,7 @@ def test_code_that_was_never_in_a_file(device: str) -> None:
     assert [(e.place.path, e.place.line) for e in found if e.place] == [("<ipython-input-3>", 1)]
 
 
+@in_c
 def test_a_fallback_is_the_operators_read_not_the_users(device: str) -> None:
     x = torch.ones(3, 3).to(device)
     found = reads_of(lambda: torch.linalg.det(x))
@@ -248,6 +255,7 @@ def test_a_read_that_fails_is_a_read_all_the_same(device: str) -> None:
     assert [e.name for e in reads_of(fails)] == ["item"]
 
 
+@in_c
 @pytest.mark.parametrize(
     ("code", "kept", "rows"),
     [
@@ -265,6 +273,7 @@ def test_what_selects_says_how_many_rows_it_kept(device: str, code: str, kept: i
     assert (detail.kept, detail.rows, detail.gradient) == (kept, rows, None)
 
 
+@in_c
 def test_a_gradient_that_comes_back_is_known(device: str) -> None:
     x = torch.ones(4, device=device, requires_grad=True)
     with recording() as session:
@@ -272,6 +281,7 @@ def test_a_gradient_that_comes_back_is_known(device: str) -> None:
     assert session.trace.known(int(session.trace.rows(Kind.READ)[0])).gradient == 1
 
 
+@in_c
 def test_a_method_that_the_program_has_replaced_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Torch hands a mode what it finds under a method's name, which is the replacement that has called it."""
     called: list[str] = []

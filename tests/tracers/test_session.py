@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_c import in_c
 from tracers.conftest import steps
 
 import syncscope
@@ -148,6 +149,7 @@ print(steps(lambda: None), steps(optimizer.step))
 """
 
 
+@in_c
 def test_backward_passes_end_steps_where_there_is_no_optimizer(forked: Any) -> None:
     """From the fourth on: until then an optimizer may be to come. What `autograd.grad` is for nobody knows."""
     done = forked("-c", BY_HAND)

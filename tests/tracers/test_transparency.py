@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_c import in_c
 
 import syncscope
 
@@ -53,6 +54,7 @@ def test_tensors_are_made_of_tensors_inside_and_afterwards(block: Block) -> None
     assert torch.tensor([torch.ones(2).as_subclass(late)[0]]).tolist() == [1.0]
 
 
+@in_c
 @block
 def test_functions_and_methods_are_torchs_own(block: Block) -> None:
     table = {f: f for f in (torch.nonzero, torch.where, torch.equal, torch.Tensor.item, torch.Tensor.__getitem__)}
@@ -68,6 +70,7 @@ def positions(x):
     return torch.where(x > 0, x, torch.zeros_like(x)) + torch.nonzero(x).sum()
 
 
+@in_c
 @block
 def test_compilers_of_torch_see_torchs_functions(block: Block) -> None:
     x = torch.tensor([1.0, -1.0])
@@ -96,6 +99,7 @@ def test_subclasses_and_modes_see_the_programs_calls_only(block: Block) -> None:
     assert seen == ["__float__", "item", "__getitem__", "nonzero", "cpu"]
 
 
+@in_c
 @block
 def test_what_fails_fails_as_it_does_without(block: Block) -> None:
     x = torch.ones(2)
@@ -144,6 +148,7 @@ def test_events_and_streams_that_synchronise_are_reads() -> None:
         event.synchronize()
 
 
+@in_c
 @block
 def test_a_part_of_the_calls_answers_as_without_it(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every so many-th call: without a recording, inside of one, and again without, all in this process."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from in_c import in_c
 from tracers.programs import recorded, run_in
 from warm import Python
 
@@ -38,6 +39,7 @@ torch.zeros(4, device="cpu").sum().item()
 """
 
 
+@in_c
 def test_each_way_to_the_device_is_followed_in_a_dry_run(tmp_path: Path, forked: Python) -> None:
     (tmp_path / "train.py").write_text(WAYS_TO_A_DEVICE)
     done = run_in(forked, "--whole", "--device", "cpu", "train.py", folder=tmp_path)
