@@ -8,17 +8,31 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 from syncscope.heat.imported import Imported
 from syncscope.project.outline import FunctionText, plain
 
 _OVER = re.compile(rb"\bfor (?:\w+, ?)?(\w+) in (?:\w+\.)*(\w+)(?:\.(?:items|values)\(\))?[ \t]*[:\]})\n]")
 _LOOKED_UP = re.compile(rb"getattr\(\s*(\w+)\s*,\s*(?![\"'])")  # one of a module, by a name that stands elsewhere
-_FILLED = re.compile(rb"(\w+)[\"']?[ \t]*(?::[^=\n]+)?[=:][ \t]*([\[{(]|\w*[dD]ict\()")
+_FILLS = rb"[=:][ \t]*(?:[\[{(]|\w*[dD]ict\()"
+_OPENS = re.compile(_FILLS)
+_FILLED = re.compile(rb"(\w+)[\"']?[ \t]*(?::[^=\n]+)?" + _FILLS)
+_NAME = re.compile(rb"(?<![\w.])\w+")
 _ENDS = re.compile(rb"[\[\](){}]")
 _LONGEST = 3000  # bytes of what fills something
 _WORDS = re.compile(rb"[a-z]{5,}")  # of a name: shorter ones, as `fns`, say nothing
+
+
+class _Said(NamedTuple):
+    """What fills something: a function's name in a file, or the module that is asked there for names."""
+
+    path: str
+    name: str
+    is_module: bool = False
 
 
 class GoneThrough:
@@ -43,35 +57,51 @@ class GoneThrough:
     def _called(self, word: bytes) -> list[FunctionText]:
         """The functions of what is called by a word: things that are filled, and modules that are asked for names."""
         if word not in self._by_word:
-            every = (
-                each
-                for path, source in self._sources.items()
-                if word in source.lower()
-                for each in self._in(path, source, word)
-            )
-            self._by_word[word] = list(every)
+            self._by_word[word] = [each for said in self._told.get(word, ()) for each in self._of(said)]
         return self._by_word[word]
 
-    def _in(self, path: str, source: bytes, word: bytes) -> Iterator[FunctionText]:
-        code = plain(source)
-        for filled in _FILLED.finditer(code):
-            if word in _stems(filled[1]):
-                for name in re.findall(rb"(?<![\w.])\w+", _up_to_end(code, filled.end())):
-                    yield from self._imported.meant(name.decode(), path, self._plain(name.decode()))
-        aliases = self._imported.aliases(path)
-        for owner in _LOOKED_UP.findall(code) if b"getattr(" in code else ():
-            stem = aliases.get(owner.decode(), owner.decode())
-            if word in _stems(stem.encode()):
-                every = (each for name in self._functions for each in self._plain(name))
-                yield from (each for each in every if os.path.basename(each.path) == f"{stem}.py")
+    def _of(self, said: _Said) -> Iterator[FunctionText]:
+        if not said.is_module:
+            yield from self._imported.meant(said.name, said.path, self._plain(said.name))
+            return
+        for name in self._functions:
+            yield from (each for each in self._plain(name) if os.path.basename(each.path) == f"{said.name}.py")
+
+    @cached_property
+    def _told(self) -> Mapping[bytes, Sequence[_Said]]:
+        """By a word what fills the things that are called by it: each file is gone through once, whatever is asked."""
+        found: dict[bytes, list[_Said]] = defaultdict(list)
+        functions = {name.encode() for name in self._functions if self._plain(name)}
+        for path, source in self._sources.items():
+            code = plain(source)
+            for name, begin in _filled(code):
+                filling = [each for each in _NAME.findall(_up_to_end(code, begin)) if each in functions]
+                for word in _stems(name) if filling else ():
+                    found[word] += (_Said(path, each.decode()) for each in filling)
+            owners = _LOOKED_UP.findall(code) if b"getattr(" in code else ()
+            aliases = self._imported.aliases(path) if owners else {}
+            for owner in owners:
+                stem = aliases.get(owner.decode(), owner.decode())
+                for word in _stems(stem.encode()):
+                    found[word].append(_Said(path, stem, is_module=True))
+        return found
 
     def _plain(self, name: str) -> list[FunctionText]:
         return [each for each in self._functions.get(name, ()) if not each.cls]
 
 
-def _stems(name: bytes) -> set[bytes]:
-    """The words of a name, without what makes them many."""
-    return {each.removesuffix(b"s") for each in _WORDS.findall(name.lower().replace(b"_", b" "))}
+def _filled(code: bytes) -> Iterator[tuple[bytes, int]]:
+    """The names of what a text fills, and where what fills it begins; few lines hold what may begin there."""
+    end = 0
+    while opening := _OPENS.search(code, end):
+        start, end = code.rfind(b"\n", 0, opening.start()) + 1, code.find(b"\n", opening.end())
+        end = len(code) if end < 0 else end
+        yield from ((filled[1], filled.end()) for filled in _FILLED.finditer(code, start, end))
+
+
+def _stems(name: bytes) -> Collection[bytes]:
+    """The words of a name, without what makes them many, in its order."""
+    return dict.fromkeys(each.removesuffix(b"s") for each in _WORDS.findall(name.lower().replace(b"_", b" ")))
 
 
 def _up_to_end(code: bytes, begin: int) -> bytes:
