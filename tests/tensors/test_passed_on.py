@@ -295,17 +295,6 @@ CASES = {
             self.host += info.get("original", torch.zeros(1)).cpu()
             return held.pop("seen", reward).tolist(), info.get(name, 0).cpu()  # waits: tolist
     """,
-    "losses that are looked up by what they are called": """
-        class Model:
-            def losses(self, names):
-                return {name: float(getattr(self, "loss_" + name)) for name in names}  # waits: float
-
-            def all(self, names):
-                return [getattr(self, f"loss_{name}").item() for name in names]  # waits: item
-
-            def widths(self, names):
-                return [float(getattr(self, "width_" + name)) for name in names]
-    """,
     "lists of columns that a module keeps": """
         class Columns(nn.Module):
             def __init__(self, column: dict[str, int], names: list[str], rows):

@@ -37,7 +37,6 @@ from syncscope.tensors.facts import (
     items,
     listed,
     sequence,
-    tensor,
 )
 from syncscope.tensors.frame import evaluate
 from syncscope.tensors.function_calls import call_function
@@ -202,18 +201,7 @@ def _getattr(call: Call) -> Fact:
     name = call.nodes[1] if len(call.nodes) >= 2 else None
     if isinstance(name, ast.Constant) and isinstance(call.first.ref, Instance):
         return attribute(call.first, str(name.value), call.frame) or UNKNOWN
-    named = _begin(name)
-    return tensor(confidence=2, why=f"what is called `{named}...` is a loss", ndim=0) if named == "loss_" else UNKNOWN
-
-
-def _begin(name: ast.expr | None) -> str:
-    """How each name begins that may stand here: `"loss_" + name`, `f"loss_{name}"`."""
-    match name:
-        case ast.BinOp(left=ast.Constant(value=str(begin)), op=ast.Add()):
-            return begin
-        case ast.JoinedStr(values=[ast.Constant(value=str(begin)), *_]):
-            return begin
-    return ""
+    return UNKNOWN
 
 
 _CONVERTED = {"int": Op.INT, "float": Op.FLOAT, "bool": Op.BOOL, "str": Op.FORMAT}
