@@ -71,7 +71,7 @@ class Reach:
         if found is not None:
             return found
         word = f".{name}" if owner else name
-        if name.startswith("__") or (owner and name in conventions.HOOKS):
+        if conventions.is_special(name) or (owner and name in conventions.HOOKS):
             return Role.STEP
         reached = Role.SHARED if not owner and name in self.shared else Role.STEP
         if word in self.offered:

@@ -101,6 +101,26 @@ EXAMPLES = (
         """
         import torch
 
+        def aligned(x: torch.Tensor):
+            first = x.abs().argmax(-1)
+            return [torch.roll(x[i], -first[i].item(), -1) for i in range(len(x))]  # !
+        """,
+        """
+        import torch
+
+        def aligned(x: torch.Tensor):
+            first = x.abs().argmax(-1)
+            first_list = first.flatten().tolist()
+            return [torch.roll(x[i], -first_list[i], -1) for i in range(len(x))]
+        """,
+        Safety.UNSAFE,
+        "x: finite[4, 1, n]",
+        rule="host-read",
+    ),
+    Example(
+        """
+        import torch
+
         def means(x: torch.Tensor, lengths: torch.LongTensor):
             lengths = lengths.abs() + 1
             return [x[i, : lengths[i]].mean() for i in range(len(lengths))]  # !
@@ -110,7 +130,7 @@ EXAMPLES = (
 
         def means(x: torch.Tensor, lengths: torch.LongTensor):
             lengths = lengths.abs() + 1
-            lengths_list = lengths.tolist()
+            lengths_list = lengths.flatten().tolist()
             return [x[i, : lengths_list[i]].mean() for i in range(len(lengths))]
         """,
         Safety.UNSAFE,
@@ -154,15 +174,18 @@ def of_tensor(function: Function, loop: Repeated, reads: dict[ast.AST, tuple[ast
     if statement is None or not takes_one_before(function, statement) or may_be_none(function, tensor, statement):
         return None
     depths = {len(each_of(each.slice)) for node, (each, _) in reads.items() if not is_row(node)}
+    has_rank = function.fact(tensor).ndim is not None
+    flat = not has_rank and depths == {1} and not any(map(is_row, reads))  # what is read of (n, 1) are its n numbers
     draft = Draft(function)
     name = function.fresh(f"{plain(tensor.id.rstrip('_'))}_list")
-    draft.insert_before(statement, f"{name} = {{t}}.tolist()", t=tensor)
+    draft.insert_before(statement, f"{name} = {{t}}{'.flatten()' if flat else ''}.tolist()", t=tensor)
     for node, (each, _) in reads.items():
         _, whole = (each, cast(ast.expr, node)) if is_row(node) else as_listed(function, node) or (each, each)
         places = {f"i{n}": part for n, part in enumerate(each_of(each.slice))}
         draft.replace(converted(function, whole), name + "".join(f"[{{{hole}}}]" for hole in places), **places)
-    many = (f"{depth} dimensions" if depth > 1 else "one dimension" for depth in sorted(depths))
-    changes = [f"{tensor.id} must have {each}" for each in many if function.fact(tensor).ndim is None]
+    many = [f"{depth} dimensions" if depth > 1 else "one dimension" for depth in sorted(depths)]
+    changes = [] if has_rank or flat else [f"{tensor.id} must have {each}" for each in many]
+    changes += [f"a {tensor.id} of no dimensions raises no error"] * flat
     if any(map(is_row, reads)):
         changes.append(f"a row that is read again is the same list of {name}")
     if any(exposed(function, tensor.id, statement, node) for node in reads):
