@@ -13,7 +13,10 @@ from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Adds, Fix, Safety
 
 ADDS = Adds.BRANCHES
-CHANGES = "what is scaled is written on every pass, by 1 where it was left alone"
+# On an H200, 8 to 2,048 rows: 1.06 to 1.09 times as long where the host held steps up, 0.94 where the device did.
+CHANGES = (
+    "what is scaled is written on every pass, by 1 where it was left alone: steps that the host holds up get longer"
+)
 METHODS = ("mul_", "div_")
 ENDS = {"grad", "data"}  # what of a tensor needs no gradient: in place of a leaf that needs one, nothing may be written
 EXAMPLES = (
@@ -38,7 +41,7 @@ EXAMPLES = (
                 each.data.mul_(scale)  # as one vector
             return a, b
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
         "a: finite[n]; b: finite[m, k]",
     ),
     Example(
@@ -65,7 +68,7 @@ EXAMPLES = (
                     p.grad.data.mul_(factor)
             return norm
         """,
-        Safety.UNSAFE,
+        Safety.SUGGEST,
     ),
     Example(
         """
@@ -109,16 +112,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     statement = decided_by(site, function)
     if statement is None or statement.orelse:
         return None
-    scaled, named = (
-        list[ast.expr](),
-        {s.targets[0].id for s in statement.body if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)},
-    )
-    factors = list[ast.expr]()
+    factors: list[ast.expr] = []
+    scaled: list[ast.expr] = []
+    assigned = [s for s in statement.body if isinstance(s, ast.Assign)]
+    named = {s.targets[0].id for s in assigned if isinstance(s.targets[0], ast.Name)}
     if not all(_only_scales(function, s, factors, scaled) for s in statement.body):
         return None
     condition = predicate(function, statement.test)
     own = [f for f in factors if not (isinstance(f, ast.Name) and f.id in named)]
-    assigned = [s for s in statement.body if isinstance(s, ast.Assign)]
     bound = {
         n.id for s in statement.body for n in ast.walk(s) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
     }
@@ -138,8 +139,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         inside = [(each, draft.code(chosen, factor=each, **holes(statement.test))) for each in made]
     draft.unwrap(statement, inside)
     detached = all(ENDS & {n.attr for n in ast.walk(of) if isinstance(n, ast.Attribute)} for of in scaled)
-    title, needs = "scale by 1 where nothing is to be scaled", "what is scaled must need no gradient; " * (not detached)
-    return draft.fix(title, Safety.UNSAFE if detached else Safety.SUGGEST, f"{needs}{CHANGES}")
+    needs = "what is scaled must need no gradient; " * (not detached)
+    return draft.fix("scale by 1 where nothing is to be scaled", Safety.SUGGEST, f"{needs}{CHANGES}")
 
 
 def _only_scales(function: Function, statement: ast.stmt, factors: list[ast.expr], scaled: list[ast.expr]) -> bool:

@@ -72,7 +72,7 @@ def test_what_is_none_by_default_is_read_before_the_loop_where_that_was_asked():
     )
     assert not offered(code.format(guard=""))
     left = code.format(guard="if category is None:\n        return out\n    ")
-    assert "category_list = category.tolist()" in after(left)
+    assert "category_list = category.flatten().tolist()" in after(left)
 
 
 @pytest.mark.parametrize(
