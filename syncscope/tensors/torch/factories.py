@@ -125,7 +125,7 @@ def _of_values(call: Call) -> Fact:
     if dtype is ANY_DTYPE and not _dtype_is_given(call):
         dtype = first.dtype if first.kind in (TENSOR, SCALAR, ARRAY) else element(first).dtype
     shape = FIXED if first.kind in (SCALAR, SEQUENCE) else ANY_SHAPE
-    sure = 1 if guessed and device is SOMEWHERE else 3  # of a number it would be made on the host
+    sure = 1 if guessed and not named and device is SOMEWHERE else 3  # of a number it would be made on the host
     made = tensor(dtype, device, sure, call.node, held, shape, _ndim_of_values(call, dtype))
     made.ref = Tag.EMPTY if _empty(call.first_node) else None
     return made
