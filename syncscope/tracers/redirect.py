@@ -97,9 +97,12 @@ def _lent() -> Any:
 
 
 def _is_cuda(device: Any) -> bool:
-    """Whether this asks for cuda: its name, or a number. A torch.device never does, for it was made by one of these."""
+    """Whether this asks for cuda: its name, or a number. A torch.device does only where its making is not heard, for want of
+    a C compiler: else it was made by one of these."""
     if isinstance(device, str):
         return device.partition(":")[0] == "cuda"
+    if getattr(device, "type", "") == "cuda":
+        return True
     return isinstance(device, int) and not isinstance(device, bool)
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_c import in_c
 from tracers.programs import recorded, run, run_in, steps
 from warm import Python
 
@@ -73,7 +72,6 @@ if what == "sleep":
 """
 
 
-@in_c
 @pytest.mark.parametrize("device", ["ocl", "cpu"])
 def test_a_script_that_asks_for_cuda(tmp_path: Path, device: str, forked: Python) -> None:
     (tmp_path / "train.py").write_text(CUDA)
