@@ -29,6 +29,7 @@ from syncscope.tensors.facts import (
     Items,
     Tag,
     items,
+    listed,
     sequence,
     tensor,
 )
@@ -170,6 +171,8 @@ def meaning(target: Fact, why: str = "") -> Fact:
         return tensor(confidence=3, why=why or "annotated as a tensor")
     if ref.startswith("numpy.") and word in _ARRAYS:
         return _ANNOTATED_ARRAY
+    if ref in ("builtins.list", "typing.List"):
+        return listed(UNKNOWN)
     if ref.startswith("builtins."):
         return Fact(OTHER, confidence=3, ref=ref + "()")
     return UNKNOWN
@@ -199,7 +202,7 @@ def _subscripted(module: Module, node: ast.Subscript, why: str) -> Fact:
     if word in _ARRAYS:
         return meaning(target, why)
     if word in _LISTS:
-        return items(annotated(module, inner[0], why))
+        return (listed if word in ("list", "List") else items)(annotated(module, inner[0], why))
     if word in _DICTS and len(inner) == 2:
         return items(_kept(annotated(module, inner[1], why)), {})
     if word in jaxtyping.DTYPES and target.ref != "builtins.bool":

@@ -4,6 +4,13 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "what is annotated as a list, whatever it holds": """
+        def greedy(q: torch.Tensor, legal: list, places: list[int], pair: tuple[int, int], other):
+            best = q[legal]  # waits: index_list
+            first = q[pair]
+            chosen = legal[torch.argmax(best)]  # waits: index
+            return chosen, first, q[other], q[places]  # waits: index_list
+    """,
     "what a trainer hands on of a step": """
         class Watch:
             def on_train_batch_end(self, outputs, batch, batch_idx):
