@@ -33,7 +33,7 @@ from syncscope.tensors.frame import Frame, execute
 from syncscope.tensors.functions import DEEPEST, conclude, outer_of, promised, run, used
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.parameters import ON_HOST, bind_parameters
-from syncscope.tensors.passed import note
+from syncscope.tensors.passed import note, tries_out
 from syncscope.tensors.settling import Settling
 from syncscope.tensors.torch import modules
 
@@ -69,6 +69,9 @@ def call_function(
         left_out = {
             name: NONE if value is None else ON_HOST for name, value in function.left_out.items() if name not in given
         }
+    if tries_out(frame.function):  # with what is made there, on the host: a step passes what it has
+        given = {name: fact for name, fact in given.items() if fact.kind is not TENSOR or fact.device is not HOST}
+        return _FunctionCall(function, frame, given, left_out).of_all()
     call = _FunctionCall(function, frame, given, left_out)
     return call.placed(call.told_more(call.of_all()), owner)
 

@@ -12,6 +12,11 @@ from syncscope.tensors.joins import join
 DEVICE = Tag.DEVICE
 
 
+def tries_out(caller: ProjectFunction | None) -> bool:
+    """Whether this is a test that stands beside what it tests; `test_epoch(net, loader)` evaluates, and takes arguments."""
+    return caller is not None and caller.cls is None and caller.name.startswith("test_") and not caller.names
+
+
 def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
     """Remember what callers pass; whether that says more than was known before."""
     news = False
@@ -42,7 +47,7 @@ def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
 
 def note_built(init: ProjectFunction, frame: Frame, args: list[Fact], keywords: Keywords) -> None:
     """Remember the tensors and lists that an object of a class of the file at hand is built with: it may keep them."""
-    if init.module is not frame.module or not init.module.linted:
+    if init.module is not frame.module or not init.module.linted or tries_out(frame.function):
         return
     given = [*zip(init.names[1:], args, strict=False), *keywords.items()]
     if note(init, {name: fact for name, fact in given if name is not None and fact.kind in (TENSOR, SEQUENCE)}):

@@ -20,6 +20,7 @@ from syncscope.tensors.frame import Frame, execute
 from syncscope.tensors.functions import used
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.parameters import bind_parameters
+from syncscope.tensors.passed import tries_out
 
 Recording = Mapping[type, Callable[[Frame, Any], Fact]]
 Seen = dict[int, Fact]
@@ -40,6 +41,8 @@ class Elsewhere:
                 continue
             words = _words(module, function.name)
             for caller in _speaking(module, words):
+                if tries_out(caller):
+                    continue
                 calls = [
                     each for each in walk(caller.node) if isinstance(each, ast.Call) and name_of(each.func) in words
                 ]

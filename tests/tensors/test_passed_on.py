@@ -4,6 +4,27 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "a test beside what it tests": """
+        def scatter(rows, labels):
+            states = torch.unique(labels)  # waits: unique
+            return [rows[torch.nonzero(labels == each).view(-1)] for each in states]  # waits: nonzero
+
+        def halves(rows, labels):
+            return scatter(rows, labels)
+
+        def evaluated(labels):
+            return torch.unique(labels)
+
+        def test_scatter():
+            assert scatter(torch.rand(4, 2), torch.zeros(4))
+            assert halves(torch.rand(4, 2), torch.zeros(4))
+
+        def test_epoch(rows):
+            return evaluated(torch.zeros(4))
+
+        if __name__ == "__main__":
+            test_scatter()
+    """,
     "a method that is left to other classes": """
         class Wrapper:
             def on_step(self, batch):
