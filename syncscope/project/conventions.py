@@ -50,6 +50,7 @@ _SELDOM = re.compile(
     r"^(is_)?(test|testing|eval|evaluate|evaluation)(_only|_mode)?$"
 )
 
+TALKS = re.compile(r"^_?verbose$")  # a flag by which a loop says how it goes
 _LOOKS_CLOSER = re.compile(r"(^|_)(stats|statistics|diagnostics|histograms?)$|(return|with|log|collect)_info$")
 
 BARS = frozenset(("tqdm", "trange"))  # of progress, which go over what they are given

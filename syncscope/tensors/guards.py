@@ -35,6 +35,8 @@ def of_test(frame: Frame, test: ast.expr) -> Heat | None:
     said = arms.of_test(test, partial(_number, frame), partial(_counts, frame))
     if said is not None and said.reason is Reason.WHEN_MOVED and _is_made_each_time(frame, test):
         return None
+    if said is not None and said.reason is Reason.WHEN and _is_on(frame, test):
+        return None
     if said is None and _is_switched_off(frame, test):
         return Reason.OFF(ast.unparse(test))
     off = said is None and (_is_off(frame, test) or _is_used(frame, test))
@@ -153,20 +155,35 @@ def _is_off(frame: Frame, test: ast.expr) -> bool:
             given = _default(function.node, name) if function is not None else None
             return _says_off(frame.module, given, name) if given is not None else _number(frame, test) is False
         case ast.Attribute(value=ast.Name(id="self"), attr=name) if cls is not None:
-            keeps = next((each for each in ancestry(cls) if f"self.{name}" in assigned(each.node)), None)
-            return keeps is not None and _is_kept_off(keeps, name)
+            kept = _kept(cls, name)
+            return kept is not None and _says_off(*kept, name)
     return False
 
 
-def _is_kept_off(cls: Class, name: str) -> bool:
-    """Whether a class sets a flag once, and to what is off, where nobody says otherwise to its `__init__`."""
-    built = _constructor(cls)
-    kept = assigned(cls.node)[f"self.{name}"]
-    if built is None or len(kept) != 1:
-        return False
+def _is_on(frame: Frame, test: ast.expr) -> bool:
+    """Whether a test asks no more than whether to tell how it goes, which is done unless somebody says otherwise:
+    `if self.verbose: bar.set_postfix(loss=loss.item())`, of `verbose=True`.
+    """
+    given = None
+    match test:
+        case ast.Name(id=name) if conventions.TALKS.search(name) and frame.function is not None:
+            given = _default(frame.function.node, name)
+        case ast.Attribute(value=ast.Name(id="self"), attr=name) if conventions.TALKS.search(name) and frame.cls:
+            kept = _kept(frame.cls, name)
+            given = kept[1] if kept is not None else None
+    return isinstance(given, ast.Constant) and given.value == 1  # or True, which is the same
+
+
+def _kept(cls: Class, name: str) -> tuple[Module, ast.expr] | None:
+    """What a class, or one it is derived from, keeps by a name, set once, where nobody says otherwise to its `__init__`."""
+    keeps = next((each for each in ancestry(cls) if f"self.{name}" in assigned(each.node)), None)
+    built = _constructor(keeps) if keeps is not None else None
+    kept = assigned(keeps.node)[f"self.{name}"] if keeps is not None else []
+    if keeps is None or built is None or len(kept) != 1:
+        return None
     given = _unless_given(kept[0])
     default = _default(built, given.id) if isinstance(given, ast.Name) else None
-    return _says_off(cls.module, default or given, name)
+    return keeps.module, default or given
 
 
 def _unless_given(node: ast.expr) -> ast.expr:
