@@ -15,7 +15,7 @@ def by_name(name: str, cls: str, methods: Collection[str]) -> Heat:
 
 
 _TELLING = frozenset(
-    ("forward", "set_timesteps", "__iter__", "feed_train_data")
+    ("forward", "set_timesteps", "__iter__", "feed_train_data", "update")
 )  # methods that say what their class is
 
 
@@ -55,7 +55,10 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
     if known_by_name(name, methods):
         return hot(name) or Reason.MAYBE(name)
     before, after = _by_word(name)
-    if before is not None and not (before.reason is Reason.RESULT and conventions.is_loss(cls)):
+    # A metric computes of what its `update` kept; what is called itself, and keeps nothing so, computes of what it is given.
+    alone = name.lstrip("_") == "compute" and "forward" in methods and "update" not in methods
+    given = conventions.is_loss(cls) or alone
+    if before is not None and not (before.reason is Reason.RESULT and given):
         return before
     if conventions.is_result_of(cls, name) and not conventions.is_loss(name):
         return Reason.METRIC(name)

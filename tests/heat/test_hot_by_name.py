@@ -67,6 +67,13 @@ def test_what_a_loss_is_asked_for_beside_its_steps_is_cold(name: str) -> None:
     assert heat(code.replace(name, "weighed").encode(), "losses.py") == {4: "hot"}
 
 
+@pytest.mark.parametrize(("beside", "said"), [("forward", "hot"), ("update", "cold"), ("reset", "cold")])
+def test_what_a_module_computes_of_what_it_is_given_is_no_result_of_an_epoch(beside: str, said: str) -> None:
+    code = "import torch\nclass Fisher(torch.nn.Module):\n    def compute(self, x: torch.Tensor):\n        return x.item()\n"
+    code += f"    def {beside}(self, x: torch.Tensor):\n        return x @ self.vectors\n"
+    assert heat(code.encode(), "discriminants.py") == {4: said}
+
+
 def test_what_is_only_known_of_a_loss_is_none() -> None:
     code = "import torch\ndef {}(x: torch.Tensor):\n    x.item()\n"
     said = {
