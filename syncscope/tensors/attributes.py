@@ -29,7 +29,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.instances import Bound, Instance, instance, set_up_by
 from syncscope.tensors.joins import join
-from syncscope.tensors.left_behind import is_left_behind, movers, moves_along
+from syncscope.tensors.left_behind import is_left_behind, movers, moves_along, moves_by_name
 from syncscope.tensors.settling import Settling
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -76,7 +76,11 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
 
 def _sent_since(fact: Fact, cls: Class, name: str, owner: Fact, frame: Frame | None) -> bool:
     """Whether what an object was made with on the host is asked for elsewhere, and its class sends it to a device."""
-    if fact.kind is not TENSOR or fact.device is not HOST or owner.kind is MODULE or name not in cls.made_on_host:
+    if fact.kind is not TENSOR or fact.device is not HOST:
+        return False
+    if moves_by_name(cls):
+        return frame is None or frame.function is None or frame.function.name not in set_up_by(cls)
+    if owner.kind is MODULE or name not in cls.made_on_host:
         return False
     if frame is None or frame.cls is None or cls not in ancestry(frame.cls):
         return moves_along(cls, name)

@@ -44,7 +44,7 @@ def _is_made(node: ast.expr | None) -> bool:
 
 def moves_along(cls: Class, name: str) -> bool:
     """Whether a class registers an attribute as a buffer, keeps it where it was moved, or moves itself by hand."""
-    if not _MOVING.isdisjoint(cls.methods):
+    if not _MOVING.isdisjoint(cls.methods) or moves_by_name(cls):
         return True
     return name in _moved(cls.node, cls.module.source)
 
@@ -63,6 +63,23 @@ def _moved(node: ast.ClassDef, source: bytes) -> frozenset[str]:
             if names and each.value is not None and _is_sent(each.value):
                 found.update(names)
     return frozenset(found)
+
+
+def moves_by_name(cls: Class) -> bool:
+    """Whether a class gives attributes, of which it has the names, what was moved: `setattr(self, name, x.to(device))`."""
+    return b"setattr" in cls.module.source and _moves_by_name(cls.node)
+
+
+@lru_cache(maxsize=64)
+def _moves_by_name(node: ast.ClassDef) -> bool:
+    for each in statements(node):
+        match each:
+            case ast.Expr(
+                value=ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id="self"), name, value])
+                | ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="__setattr__"), args=[name, value])
+            ) if not isinstance(name, ast.Constant) and _is_sent(value):
+                return True
+    return False
 
 
 @lru_cache(maxsize=64)

@@ -86,6 +86,42 @@ CASES = {
                 self.count = x.sum()
                 return x if self.held.all() else -x  # waits: condition
     """,
+    "what is sent by name under what its attributes are called is on the host no more": """
+        class Rows(torch.nn.Module):
+            def __init__(self, n: int):
+                super().__init__()
+                self.which = torch.arange(n)
+
+            def preload(self, device):
+                for name in ("which",):
+                    setattr(self, name, getattr(self, name).to(device))
+
+            def forward(self, x: torch.Tensor):
+                return -x if (self.which > 3).all() else x  # waits: condition
+
+        class Parts:
+            def __init__(self, n: int):
+                self.which = torch.arange(n)
+
+            def preload(self, device):
+                for name, value in vars(self).items():
+                    self.__setattr__(name, value.to(device))
+
+            def halved(self, x: torch.Tensor):
+                return -x if (self.which > 3).all() else x  # waits: condition
+
+        class Named(torch.nn.Module):
+            def __init__(self, n: int):
+                super().__init__()
+                self.which = torch.arange(n)
+
+            def preload(self, names, device):
+                for name in names:
+                    setattr(self, name, name.upper())
+
+            def forward(self, x: torch.Tensor):
+                return -x if (self.which > 3).all() else x
+    """,
 }
 
 
