@@ -11,6 +11,7 @@ from syncscope.model.fact import UNKNOWN, Device, Fact, Value
 from syncscope.project import conventions
 from syncscope.project.bindings import Definition, joined
 from syncscope.project.modules import Class, Module, ProjectFunction
+from syncscope.project.syntax import name_of
 
 _FARTHEST = 200  # names that are asked for on the way to what one means
 _BUILTINS = frozenset(dir(builtins))
@@ -61,9 +62,19 @@ def _resolve(module: Module, name: str) -> Fact:
     if isinstance(symbol, (ast.Import, ast.ImportFrom)):
         return imported(module, symbol, name)
     if isinstance(symbol, (ast.Assign, ast.AnnAssign)) and symbol.value is not None:
+        if brought := _brought(symbol.value):
+            return named(brought)
         fact = module.project.interpreter.value(module, symbol.value)
         return fact.but(device=Device.UNKNOWN) if fact.kind is Value.MODULE else fact  # moved since, most likely
     return UNKNOWN
+
+
+def _brought(value: ast.expr) -> str:
+    """The module of torch or the like that is imported by a call, `torch = try_import("torch")`; "" where it is none."""
+    match value:
+        case ast.Call(func=func, args=[ast.Constant(value=str(whole)), *_]) if "import" in name_of(func).lower():
+            return whole if whole.partition(".")[0] in _EXTERNAL else ""
+    return ""
 
 
 def _by_star(module: Module, name: str) -> Fact | None:

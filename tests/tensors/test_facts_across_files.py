@@ -84,3 +84,9 @@ def test_names_that_a_star_brings(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(source)
     assert [s.op for s in sites(source, str(path), Project())] == ["condition", "to_device"]
+
+
+def test_a_module_of_torch_that_a_call_imports_is_that_module() -> None:
+    code = 'from .platform import try_import\nth = try_import("torch")\nown = try_import("own")\n'
+    code += "def whitened(x):\n    values, vectors = own.linalg.eigh(x)\n    return th.linalg.eigh(x), values\n"
+    assert {site.place.line for site in sites(code.encode(), "use.py")} == {6}
