@@ -23,6 +23,7 @@ from syncscope.heat.makers import Makers
 from syncscope.heat.offered_to_others import for_others, offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
 from syncscope.heat.rollouts import handed_to, rollouts
+from syncscope.heat.rows import filling
 from syncscope.heat.spoken_in_steps import SpokenInSteps
 from syncscope.heat.survey import IsHot, Survey
 from syncscope.heat.trained import Trained, untrained
@@ -211,7 +212,8 @@ def _roles(
     roles |= {
         f"{each.path}:{each.cls or each.name}": Role.UNREACHED for each in survey.functions() if each.path in tools
     }
-    return roles | copies(classes, imports, sources)
+    by_row = (each for each in filling(survey.functions()) if f"{each.path}:{each.cls}" not in roles)
+    return {f"{each.cls}.{each.name}": Role.STEP for each in by_row} | roles | copies(classes, imports, sources)
 
 
 def _counted(survey: Survey, said: Spoken) -> dict[str, Role]:
