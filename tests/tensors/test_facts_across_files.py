@@ -90,3 +90,9 @@ def test_a_module_of_torch_that_a_call_imports_is_that_module() -> None:
     code = 'from .platform import try_import\nth = try_import("torch")\nown = try_import("own")\n'
     code += "def whitened(x):\n    values, vectors = own.linalg.eigh(x)\n    return th.linalg.eigh(x), values\n"
     assert {site.place.line for site in sites(code.encode(), "use.py")} == {6}
+
+
+def test_what_a_lambda_stands_in_for_where_torch_is_old_is_called_where_it_is_not() -> None:
+    code = "import torch\neigh = torch.linalg.eigh if hasattr(torch, 'linalg') else lambda x: torch.symeig(x)\n"
+    code += "def whitened(x: torch.Tensor):\n    return eigh(x)\n"
+    assert {site.place.line for site in sites(code.encode(), "use.py")} == {4}
