@@ -49,6 +49,16 @@ CASES = {
             made = torch.zeros(3).where(torch.ones(3) > 0, torch.zeros(3))
             return kept.cpu(), made.sum().item()  # waits: cpu
     """,
+    "rows of what is no tensor: a sparse matrix of SciPy's": """
+        class Net(nn.Module):
+            def batch(self, counts, n):
+                rows = torch.randperm(n)
+                return torch.from_numpy(counts[rows, :].toarray())
+
+            def rows(self, counts, n):
+                rows = torch.randperm(n)
+                return counts[rows, :]  # waits: index_host
+    """,
     "what a matcher found": """
         def loss(self, logits: torch.Tensor, masks: torch.Tensor, indices):
             found = self._get_source_permutation_idx(indices)

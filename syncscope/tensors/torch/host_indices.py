@@ -51,8 +51,9 @@ def of_a_tensor_perhaps(frame: Frame, fact: Fact, base: Fact) -> int:
 
 
 def of_what_may_be_one(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, base: Fact = UNKNOWN) -> None:
-    """An index that is on the host, of what most likely is a tensor of the device, is told."""
-    if fact.device is HOST and fact.ndim and base.device is not HOST:
+    """An index that is on the host, of what most likely is a tensor of the device, is told: not where rows of a sparse matrix
+    of SciPy's are made arrays, `counts[rows].toarray()`."""
+    if fact.device is HOST and fact.ndim and base.device is not HOST and not _has_sparse_rows(frame):
         frame.emit(Op.INDEX_HOST, node, part, tensor(confidence=min(fact.confidence, 2), why=fact.provenance))
 
 
@@ -86,6 +87,15 @@ def _reorders(fact: Fact) -> bool:
         and name_of(made.func) == "randperm"
         and any(name_of(each) in ("size", "shape") for each in walk(made))
     )
+
+
+def _has_sparse_rows(frame: Frame) -> bool:
+    return frame.function is not None and _makes_arrays(frame.function.node)
+
+
+@lru_cache(maxsize=8)  # asked for each index
+def _makes_arrays(function: ast.AST) -> bool:
+    return any(isinstance(each, ast.Attribute) and each.attr in ("toarray", "todense") for each in walk(function))
 
 
 @lru_cache(maxsize=8)  # asked for each index
