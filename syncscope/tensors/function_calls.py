@@ -6,7 +6,7 @@ import ast
 from typing import NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.project import conventions
+from syncscope.project import beside_training, conventions
 from syncscope.project.modules import ProjectFunction
 from syncscope.project.names import find_method
 from syncscope.tensors.call import Call, Keywords
@@ -156,7 +156,9 @@ class _FunctionCall(NamedTuple):
         if result.kind is TENSOR and result.device is SOMEWHERE and any(f.device is DEFAULT for f in given.values()):
             return result.but(device=DEFAULT)
         there = owner is not None and owner.device is DEVICE  # a module computes where its parameters lie
-        settled = result.kind in (TENSOR, SEQUENCE) and not there and all_on_host(given)
+        # What puts a batch together, `collate(samples)`, does so on the host, in whose loader it stands at other times.
+        unmoved = beside_training.DATA.match(self.function.name) is not None and not _has_moved(given, result)
+        settled = result.kind in (TENSOR, SEQUENCE) and not there and (unmoved or all_on_host(given))
         return on_host(result) if settled else result
 
     def _particular(self) -> Fact:
@@ -228,6 +230,11 @@ class _FunctionCall(NamedTuple):
 def _tells(fact: Fact) -> bool:
     """Whether a function may give something else for an argument; for a loader where that brings its batches to the device."""
     return fact.kind in _TELLING or (fact.device is DEVICE and fact.ref == LOADER)
+
+
+def _has_moved(given: dict[str, Fact], result: Fact) -> bool:
+    """Whether something that is passed, or some of what comes of it, lies on a device."""
+    return any(fact.device is DEVICE for fact in (*given.values(), result, *result.elements))
 
 
 def all_on_host(given: dict[str, Fact]) -> bool:

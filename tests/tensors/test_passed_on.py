@@ -4,6 +4,18 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "samples that a step has put together": """
+        def collate_samples(samples):
+            return torch.stack([each.data for each in samples]), torch.stack([each.label for each in samples])
+
+        def stacked(samples):
+            return torch.stack([each.data for each in samples])
+
+        def training_step(self, samples, batch_idx):
+            x, y = collate_samples(samples)
+            x, rest = x.to(self.device), stacked(samples).to(self.device)  # waits: to_device
+            return self.net(x) + rest
+    """,
     "a test beside what it tests": """
         def scatter(rows, labels):
             states = torch.unique(labels)  # waits: unique
