@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncscope.heat import backward, blocks, by_code, fleeting
-from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, picks_rows, place
+from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, place
 from syncscope.heat.by_role import by_role, for_others
 from syncscope.heat.called_in_file import called_in_file
 from syncscope.heat.callers import callers, nearest
@@ -18,8 +18,8 @@ from syncscope.heat.loops import at_top
 from syncscope.model.heat import IN_TRAINING, Heat, Reason, Role
 from syncscope.project import beside_training, cold_names, conventions, environments
 from syncscope.project.folders import root_of
-from syncscope.project.modules import Class, Module, ProjectFunction
-from syncscope.project.names import ancestry, outside
+from syncscope.project.modules import Module, ProjectFunction
+from syncscope.project.private_names import is_private
 from syncscope.project.syntax import NO_GRAD, dotted, name_of, walk
 
 _FARTHEST = 3  # callers of callers that are asked
@@ -117,7 +117,7 @@ def _by_its_callers(function: ProjectFunction, depth: int) -> Heat | None:
     """
     partly = by_itself(function).reason in conventions.PARTLY
     program = partly and _is_program(function.module)
-    private = program or conventions.is_private(function.name)
+    private = program or is_private(function.name)
     owner, module = function.cls.name if function.cls is not None else "", function.module
     by_steps = (Role.SHARED, Role.CALLED, *([] if private or module.project.alone else [Role.STEP]))
     if module.project.role(module.path, function.name, owner) in by_steps:
@@ -287,7 +287,7 @@ def _goes_through_data_set(function: ProjectFunction) -> bool:
     """Whether it is given all of a data set, or shows how far it has come; what a step is given and hands on is part of it."""
     return _takes_data_set(function) and not any(
         caller is not None and caller.around is None and _takes_in_steps(caller.function)
-        for caller in callers(function.module, function.name, conventions.is_private(function.name))
+        for caller in callers(function.module, function.name, is_private(function.name))
     )
 
 
@@ -380,23 +380,3 @@ JUDGES: tuple[Callable[[Judged], Heat | None], ...] = (
     _placed,
 )
 """Of a function by itself, in the order in which they are asked. What a step calls outranks them where they are soft."""
-
-
-@lru_cache(maxsize=10_000)  # asked whenever a function is run
-def _is_of_data(name: str) -> bool:
-    return beside_training.DATA.match(name) is not None
-
-
-def on_host(function: ProjectFunction) -> bool:
-    """Whether its values are the data pipeline's, which live on the host."""
-    return _is_of_data(function.name) or (function.cls is not None and _holds_data(function.cls))
-
-
-@lru_cache(maxsize=8)  # asked for one method after the other; each holds the tree of its class
-def _holds_data(cls: Class) -> bool:
-    """Whether a class is one of data sets by its name, or that of one that it derives from: `DatasetForNoise(BaseDataset)`."""
-    kin = ancestry(cls)
-    if any(map(by_code.keeps_on_device, kin)):
-        return False
-    named = (*(each.name for each in kin), *outside(cls))
-    return picks_rows(cls.name, cls.methods) or any(name.endswith(conventions.DATA_CLASSES) for name in named)

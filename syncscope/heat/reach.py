@@ -33,6 +33,7 @@ from syncscope.project import conventions, devices
 from syncscope.project.folders import is_library
 from syncscope.project.importers import importers
 from syncscope.project.outline import FunctionText, Spoken, imported, imported_by
+from syncscope.project.private_names import is_private, is_special
 
 Imports = Mapping[tuple[str, str], bool]  # what files import of one another, and whether a package offers it
 
@@ -72,7 +73,7 @@ class Reach:
         if found is not None:
             return found
         word = f".{name}" if owner else name
-        if conventions.is_special(name) or (owner and name in conventions.HOOKS):
+        if is_special(name) or (owner and name in conventions.HOOKS):
             return Role.STEP
         reached = Role.SHARED if not owner and name in self.shared else Role.STEP
         if word in self.offered:
@@ -138,7 +139,7 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
     return Reach(
         frozenset(names),
         _decoded(reached - by_steps),
-        frozenset(name for _, name in imports if conventions.is_private(name)),
+        frozenset(name for _, name in imports if is_private(name)),
         _decoded(public),
         called,
         by_public,

@@ -6,10 +6,11 @@ import ast
 from functools import lru_cache
 from typing import NamedTuple
 
-from syncscope.heat import backward, judge
+from syncscope.heat import backward, of_data
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project import conventions, devices
 from syncscope.project.modules import Class, ProjectFunction
+from syncscope.project.private_names import is_private
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.attributes import attribute
 from syncscope.tensors.documented import documented, documented_as_mask
@@ -75,7 +76,7 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
     """Give the parameters of a function what is known of them."""
     arguments = function.node.args
     positional = [*arguments.posonlyargs, *arguments.args]
-    host = judge.on_host(function)
+    host = of_data.on_host(function)
     cls = function.cls
     building = cls is not None and function.name == "__init__" and instance(cls).kind is MODULE
     frame.on_host = host or building  # a module is built on the host, then moved
@@ -131,7 +132,7 @@ class _Around(NamedTuple):
     @property
     def private(self) -> bool:
         """Whether nobody else calls the function: what is passed here is all that is."""
-        return conventions.is_private(self.function.name)
+        return is_private(self.function.name)
 
 
 class _Parameter(NamedTuple):

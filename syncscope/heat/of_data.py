@@ -1,0 +1,31 @@
+"""What belongs to the data pipeline, whose values live on the host, though it may be called in a step."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from syncscope.heat import by_code
+from syncscope.heat.by_name import picks_rows
+from syncscope.project import beside_training, conventions
+from syncscope.project.modules import Class, ProjectFunction
+from syncscope.project.names import ancestry, outside
+
+
+@lru_cache(maxsize=10_000)  # asked whenever a function is run
+def _is_of_data(name: str) -> bool:
+    return beside_training.DATA.match(name) is not None
+
+
+def on_host(function: ProjectFunction) -> bool:
+    """Whether its values are the data pipeline's, which live on the host."""
+    return _is_of_data(function.name) or (function.cls is not None and _holds_data(function.cls))
+
+
+@lru_cache(maxsize=8)  # asked for one method after the other; each holds the tree of its class
+def _holds_data(cls: Class) -> bool:
+    """Whether a class is one of data sets by its name, or that of one that it derives from: `DatasetForNoise(BaseDataset)`."""
+    kin = ancestry(cls)
+    if any(map(by_code.keeps_on_device, kin)):
+        return False
+    named = (*(each.name for each in kin), *outside(cls))
+    return picks_rows(cls.name, cls.methods) or any(name.endswith(conventions.DATA_CLASSES) for name in named)
