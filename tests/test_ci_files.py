@@ -220,7 +220,9 @@ def test_the_jobs_that_hold_a_recording_against_main_stop_a_slower_step(machine,
     code, said = machine(gate["run"], WAITS)
     assert code == ends, said
     assert ("longer" in said) == bool(ends)
-    assert ("::error file=mine/run.pt.trace.json.gz" in said) == bool(ends), "no line has more syncs"
+    assert ("::error title=syncscope (limit)::mine/run.pt.trace.json.gz" in said) == bool(ends), (
+        "no line has more syncs"
+    )
     assert machine(str(summary["run"]), WAITS, GITHUB_STEP_SUMMARY="summary.md")[0] == ends
     assert ("- **broken** `--max-slowdown 5%`" in (project / "summary.md").read_text()) == bool(ends)
 

@@ -17,7 +17,7 @@ def turned(sizes_tensor: torch.LongTensor):
 
 
 @pytest.mark.parametrize(
-    ("code", "named"), [(TWO, "loss_value, norm_value = "), (LOOP, "sizes_list = sizes_tensor.tolist()")]
+    ("code", "named"), [(TWO, "loss_value, norm_value = "), (LOOP, "sizes_list = sizes_tensor.flatten().tolist()")]
 )
 def test_a_number_is_not_called_a_tensor(code: str, named: str) -> None:
     after = fixed(HEAD + code, "host-read")
