@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from syncscope.heat.brackets import up_to_closing
 from syncscope.heat.imported import Imported
 from syncscope.project.outline import FunctionText, plain
 
@@ -22,7 +23,6 @@ _FILLS = rb"[=:][ \t]*(?:[\[{(]|\w*[dD]ict\()"
 _OPENS = re.compile(_FILLS)
 _FILLED = re.compile(rb"(\w+)[\"']?[ \t]*(?::[^=\n]+)?" + _FILLS)
 _NAME = re.compile(rb"(?<![\w.])\w+")
-_ENDS = re.compile(rb"[\[\](){}]")
 _LONGEST = 3000  # bytes of what fills something
 _WORDS = re.compile(rb"[a-z]{5,}")  # of a name: shorter ones, as `fns`, say nothing
 
@@ -75,7 +75,7 @@ class GoneThrough:
         for path, source in self._sources.items():
             code = plain(source)
             for name, begin in _filled(code):
-                filling = [each for each in _NAME.findall(_up_to_end(code, begin)) if each in functions]
+                filling = [each for each in _NAME.findall(up_to_closing(code, begin, _LONGEST)) if each in functions]
                 for word in _stems(name) if filling else ():
                     found[word] += (_Said(path, each.decode()) for each in filling)
             owners = _LOOKED_UP.findall(code) if b"getattr(" in code else ()
@@ -102,13 +102,3 @@ def _filled(code: bytes) -> Iterator[tuple[bytes, int]]:
 def _stems(name: bytes) -> Collection[bytes]:
     """The words of a name, without what makes them many, in its order."""
     return dict.fromkeys(each.removesuffix(b"s") for each in _WORDS.findall(name.lower().replace(b"_", b" ")))
-
-
-def _up_to_end(code: bytes, begin: int) -> bytes:
-    """A text up to the bracket that closes what it stands in."""
-    deep = 1
-    for match in _ENDS.finditer(code, begin, begin + _LONGEST):
-        deep += 1 if match[0] in b"[({" else -1
-        if not deep:
-            return code[begin : match.start()]
-    return b""

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from syncscope.heat.brackets import up_to_closing
 from syncscope.heat.by_text import goes_on
 from syncscope.model.heat import Role
 from syncscope.project.outline import ClassText, FunctionText, place, plain
@@ -31,20 +32,10 @@ def preparing(sources: Iterable[bytes], classes: Mapping[str, Sequence[ClassText
     names: set[bytes] = set()
     for source in sources if called else ():
         for match in _COMPOSED.finditer(source):
-            names.update(_NAMED.findall(_up_to_bracket(source[match.end() : match.end() + _LONGEST])))
+            names.update(_NAMED.findall(up_to_closing(source, match.end(), _LONGEST)))
         for given in _GIVEN:
             names.update(given.findall(source))
     return {f"{name.decode()}.__call__": Role.PREPARES for name in called & names}
-
-
-def _up_to_bracket(text: bytes) -> bytes:
-    """A text up to the bracket that closes what it stands in."""
-    deep = 1
-    for match in re.finditer(rb"[\[\]]", text):
-        deep += 1 if match[0] == b"[" else -1
-        if not deep:
-            return text[: match.start()]
-    return text
 
 
 def overridden(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from syncscope.heat.brackets import up_to_closing
 from syncscope.heat.by_text import goes_on
 from syncscope.project import environments
 from syncscope.project.outline import FunctionText
@@ -40,16 +41,6 @@ def handed_to(driving: Iterable[FunctionText], functions: Iterable[FunctionText]
         for name in names:
             at = each.source.find(b".%b(" % name, each.begin, each.end)
             if at >= 0:
-                given = _in_brackets(each.source[at + len(name) + 2 : min(each.end, at + _LONGEST)])
+                given = up_to_closing(each.source, at + len(name) + 2, _LONGEST)
                 for word in _HANDED.findall(given):
                     yield from (word, b"." + word)
-
-
-def _in_brackets(text: bytes) -> bytes:
-    """A text up to the bracket that closes what it stands in."""
-    deep = 1
-    for match in re.finditer(rb"[()]", text):
-        deep += 1 if match[0] == b"(" else -1
-        if not deep:
-            return text[: match.end()]
-    return text
