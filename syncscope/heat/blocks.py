@@ -38,7 +38,7 @@ def of_call(function: Function, call: ast.AST, source: bytes) -> Heat | None:
                 heat = _colder(heat, said)
             heat = said if said is not None and (heat is None or heat.reason is Reason.EPOCHS) else heat
         elif isinstance(statement, (ast.With, ast.AsyncWith)):
-            heat = _colder(heat, loops.of_with(statement))
+            heat = _colder(heat, loops.of_with(statement, function.name))
         elif isinstance(statement, ast.Try) and inner is not None and inner not in (statement.body, statement.orelse):
             caught = next((each for each in statement.handlers if each.body is inner), None)
             heat = _colder(heat, None if caught is None else arms.of_handler(statement, caught))

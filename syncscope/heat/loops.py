@@ -20,17 +20,20 @@ def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -
     """Whether a loop is a training loop: it holds a backward pass, or stands in a function called so and calls its steps, or
     asks an environment and updates an agent, or keeps what it is to learn from.
     """
-    spoken_of = speaks_of_backward(node, source)
-    called_so = name in conventions.LOOPS
-    if (spoken_of or called_so) and any(
-        isinstance(each, ast.Call)
-        and (calls_one(each, source) or (called_so and conventions.STEP.search(name_of(each.func))))
-        for each in walk(node)
+    if runs_backward(node, source):
+        return True
+    if name in conventions.LOOPS and any(
+        isinstance(each, ast.Call) and conventions.STEP.search(name_of(each.func)) for each in walk(node)
     ):
         return True
     return _drives_environment(node, source) and any(
         isinstance(each, ast.Call) and _learns(each.func) for each in walk(node)
     )
+
+
+def runs_backward(node: ast.For | ast.AsyncFor | ast.While, source: bytes) -> bool:
+    """Whether a loop holds a backward pass, or calls what does."""
+    return speaks_of_backward(node, source) and any(calls_one(each, source) for each in walk(node))
 
 
 def _learns(called: ast.expr) -> bool:
@@ -153,15 +156,17 @@ def _holds_whole_parts(node: ast.For | ast.AsyncFor | ast.While) -> bool:
     return any(map(conventions.WHOLE_PART.match, calls)) and sum(isinstance(each, LOOPS) for each in parts) == 1
 
 
-def of_with(node: ast.With | ast.AsyncWith, around: Heat | None = None) -> Heat | None:
-    """Cold in `with torch.no_grad()` where it holds a loop of its own that validates: over a loader, or in a training loop
-    any but a rollout and one over the parts of a model or an optimizer.
+def of_with(node: ast.With | ast.AsyncWith, name: str, around: Heat | None = None) -> Heat | None:
+    """Cold in `with torch.no_grad()` where it holds a loop of its own that validates: over a loader, or in a training loop, one
+    over epochs, or a function called so, any but a rollout and one over the parts of a model or an optimizer.
 
     By itself it says nothing: a teacher, a matcher and a moving average run in every step without gradients.
     """
     if not without_gradients(node):
         return None
-    trains_around = around is not None and around.reason in IN_TRAINING
+    trains_around = name in conventions.LOOPS or (
+        around is not None and (around.reason in IN_TRAINING or around.reason is Reason.EPOCHS)
+    )
     of_weights: set[ast.AST] = set()  # what a loop over weights holds goes over parts of them
     for each in statements(node):
         if not isinstance(each, LOOPS) or each in of_weights:

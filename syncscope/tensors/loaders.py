@@ -71,10 +71,11 @@ def _innermost(node: ast.expr) -> str:
 
 
 def _given(frame: Frame, node: ast.expr) -> list[ast.expr]:
-    """What its function gives a name, or a class one of its attributes."""
+    """What its function gives a name, what was last given where it is asked first, or a class one of its attributes."""
     path = dotted(node)
     if path.startswith("self."):
         kin = ancestry(frame.cls) if frame.cls is not None else ()
         return next((found for each in kin if (found := assigned(each.node).get(path))), [])
     scope = frame.function.node if frame.function is not None else frame.module.tree
-    return assigned(scope).get(path, [])
+    given = assigned(scope).get(path, [])
+    return sorted(given, key=lambda each: (each.lineno > node.lineno, -each.lineno))

@@ -141,12 +141,14 @@ def _around_loop(
     """What a loop, over a loader or not, says of how hot it is inside, with what is said around it."""
     function = frame.function
     said = loops.of_loop(node, function.name if function is not None else "", frame.module.source)
-    if said is not None:
+    over = loader_of(frame, node.iter) if loader and not isinstance(node, ast.While) else ""
+    held_out = conventions.of_evaluation(over) and not loops.runs_backward(node, frame.module.source)
+    if said is not None and not held_out:
         return loops.within(around, said, node)
     if not loader or isinstance(node, ast.While):
         return loops.inside(around)
-    if conventions.of_evaluation(word := loader_of(frame, node.iter)):
-        return around if around is not None and not around.hot else Reason.OVER_HELD_OUT(word)
+    if held_out:
+        return around if around is not None and not around.hot else Reason.OVER_HELD_OUT(over)
     if around is not None and not around.hot and around.reason is not Reason.EPOCHS:
         return loops.inside(around)
     own = judge.by_itself(function)
@@ -196,7 +198,8 @@ def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
             bar = name_of(getattr(item.context_expr, "func", None)) in conventions.BARS
             bind(frame, item.optional_vars, fact if bar or isinstance(fact.ref, Instance) else UNKNOWN)
     if without_gradients(node):
-        frame.around = Later(lambda: loops.of_with(node, heat_of(before)) or heat_of(before))
+        name = frame.function.name if frame.function is not None else ""
+        frame.around = Later(lambda: loops.of_with(node, name, heat_of(before)) or heat_of(before))
     execute(frame, node.body)
     frame.around = before
 

@@ -25,6 +25,32 @@ def tuned(model, val_loader, optimizer):
         optimizer.step()
         model.seen += loss.item()  # hot
 
+def fit(model, train_loader, valid_loader, optimizer, epochs):
+    for epoch in range(epochs):
+        seen, bar = 0, tqdm(enumerate(train_loader))
+        for step, x in bar:
+            loss = model.loss(x.cuda())
+            loss.backward()
+            optimizer.step()
+            seen += loss.item()  # hot
+        bar = tqdm(enumerate(valid_loader))
+        for step, x in bar:
+            seen += model.loss(x.cuda()).sum().item()  # cold
+        with torch.no_grad():
+            for rows in torch.split(model.rows, 20):
+                seen += model.loss(rows).sum().item()  # cold
+
+def train_epoch(model, batches, optimizer):
+    seen = 0
+    for x in batches:
+        loss = model.loss(x.cuda())
+        loss.backward()
+        optimizer.step()
+        seen += loss.item()  # hot
+    with torch.no_grad():
+        for rows in torch.split(model.rows, 20):
+            seen += model.loss(rows).sum().item()  # cold
+
 def sent(x: torch.Tensor, device):
     total = x.mean() if device.type == "cuda" else x.sum().item()  # cold
     if device.type == "cuda":
