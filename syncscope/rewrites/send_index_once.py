@@ -9,8 +9,9 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.masks import before_all, bound_by, index_of
 from syncscope.codemod.writes import bound_between, disturbed, exposed
 from syncscope.model.example import Example
-from syncscope.model.fact import Site
+from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.tensors.facts import Items, Listed
 
 STAYS = Stays.FIRST
 EXAMPLES = (
@@ -122,6 +123,28 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import numpy as np
+        import torch
+
+        def fitted(x: torch.Tensor, y: torch.Tensor, rows: np.ndarray):
+            x, y = x.cuda(), y.cuda()
+            kept = np.where(rows > 0)
+            return x[kept] - y[kept]  # !
+        """,
+        """
+        import numpy as np
+        import torch
+
+        def fitted(x: torch.Tensor, y: torch.Tensor, rows: np.ndarray):
+            x, y = x.cuda(), y.cuda()
+            kept = np.where(rows > 0)
+            kept_index = tuple(torch.as_tensor(each, device=x.device) for each in kept)
+            return x[kept_index] - y[kept_index]
+        """,
+        Safety.UNSAFE,
+    ),
 )
 
 
@@ -155,10 +178,22 @@ def of_index(function: Function, site: Site, index: ast.Name) -> Fix | None:
     base = next((each for each in tensors if not bound_between(function, each.id, first, each)), None)
     if base is None:
         return None
+    if (sent := _sent(function, index)) is None:
+        return None
     draft = Draft(function)
     name = index_of(function, index.id)
-    draft.insert_before(first, f"{name} = torch.as_tensor({index.id}, device={{x}}.device)", x=base)
+    draft.insert_before(first, f"{name} = {sent}", x=base)
     for use in uses:
         draft.replace(use.slice, name)
     changes = f"all must live on the device of {function.file.text(base)}, and {index.id} hold numbers of one kind"
     return draft.fix(f"copy {index.id} to the device once, not {len(uses)} times", Safety.UNSAFE, changes)
+
+
+def _sent(function: Function, index: ast.Name) -> str | None:
+    """An index on the device of `{x}`: a list or an array as a tensor, of arrays for each dimension, `np.where(...)`, each."""
+    fact = function.fact(index)
+    if fact.kind is Value.ARRAY or isinstance(fact.ref, Listed):
+        return f"torch.as_tensor({index.id}, device={{x}}.device)"
+    if isinstance(fact.ref, Items) and fact.ref.each.kind is Value.ARRAY:
+        return f"tuple(torch.as_tensor(each, device={{x}}.device) for each in {index.id})"
+    return None

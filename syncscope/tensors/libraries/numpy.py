@@ -19,6 +19,7 @@ from syncscope.tensors.facts import (
     THING,
     array,
     holds_tensor,
+    items,
 )
 from syncscope.tensors.frame import of_host
 
@@ -35,6 +36,8 @@ _SIZE_AT = {
     "exponential": 1,
     "poisson": 1,
 }  # else behind two parameters
+_BY_DIMENSION = frozenset("nonzero tril_indices triu_indices diag_indices unravel_index ix_ meshgrid".split())
+"""Functions and methods that give an array for each dimension; `where` does so of a condition alone."""
 _OF_NUMBERS = frozenset("prod isscalar ndim log2 ceil floor sqrt".split())  # of a number they give a number
 _ATTRIBUTES = {
     **dict.fromkeys(("T", "real", "imag", "flat"), NP_ARRAY),
@@ -61,8 +64,14 @@ def call(call: Call) -> Fact:
                 call.emit(Op.ASARRAY, at, held)
             else:
                 of_host(call.frame, at, fact)
-            return array(held)
+            return items(array(held)) if _by_dimension(call) else array(held)
+    if _by_dimension(call):
+        return items(NP_ARRAY)
     return NUMBER if name in _OF_NUMBERS and call.first.kind is SCALAR else NP_ARRAY
+
+
+def _by_dimension(call: Call) -> bool:
+    return call.word in _BY_DIMENSION or (call.word == "where" and len(call.args) == 1 and not call.spread)
 
 
 def _is_one(call: Call) -> bool:
@@ -87,6 +96,8 @@ CALLS = dict.fromkeys(("scipy", "sklearn", "skimage", "cv2", "librosa"), over_ar
 
 def method(word: str) -> Fact:
     """A method of an array."""
+    if word in _BY_DIMENSION:
+        return items(NP_ARRAY)
     return NUMBER if word == "item" else NUMBERS if word == "tolist" else NP_ARRAY
 
 

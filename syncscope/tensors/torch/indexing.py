@@ -191,7 +191,7 @@ class _Index:
             return
         kind = part.__class__
         each = element(fact).kind
-        written = fact.kind is ARRAY or kind is ast.List or kind is ast.ListComp or _is_range(part)
+        written = ARRAY in (fact.kind, each) or kind is ast.List or kind is ast.ListComp or _is_range(part)
         made = kind is ast.Call and isinstance(fact.ref, Listed) and each in (SCALAR, NOTHING_KNOWN)  # `list(range(n))`
         if made or (written and not _is_empty(part)) or (len(self.parts) > 1 and _numbers(fact)):
             frame.emit(Op.INDEX_LIST, node, part, base, 2)
