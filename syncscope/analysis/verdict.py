@@ -151,32 +151,36 @@ def _instead(report: Report) -> str:
 
 
 def _settles(report: Report) -> str:
-    """What settles whether to fix the first line that is to be tried, and how long that takes."""
+    """What settles whether to fix what is to be done first, and how long that takes: the plan, else the first doubtful line."""
     if (report.exchanged or 0.0) >= EXCHANGED:  # no rank alone settles it
         return ""
-    whole = report.answer is not None and report.answer.decision is Decision.TRY
-    planned = [report.lines[i] for i in report.plan if whole]  # of which none may be worth it alone
-    lines = [line for line in (*report.lines, *planned) if _tried(line) or line in planned]
-    line = next((line for line in lines if not _by_hand(line)), next(iter(lines), None))
-    if line is None or not (command := trial(report, line)):
+    planned, doubtful = [report.lines[i] for i in report.plan], [line for line in report.lines if _tried(line)]
+    if report.answer is not None and report.answer.decision is not Decision.TRY and not any(map(_tried, planned)):
+        planned = []  # nothing is open of it
+    lines = planned or doubtful
+    written = [line for line in lines if not _by_hand(line) and _tryable(line)][: len(planned) or 1]
+    if written:
+        number = len({line.place for line in written})
+        what = f"these {number} lines" if number > 1 else "it" if len(report.lines) == 1 else "that line"
+        return f"`{trial(report, *written)}` measures {what}, and says where {BUDGET} are too few."
+    if not lines or not _tryable(lines[0]):
         return ""
-    if _by_hand(line):
-        return (
-            f"No command rewrites {line.place}: `syncscope explain {line.rule}` shows what people write, and "
-            f"`syncscope verify --stale {_program(report)}` tells what a step without its wait takes."
-        )
     return (
-        f"`{command}` measures {'it' if len(report.lines) == 1 else 'that line'}, and says where {BUDGET} are too few."
+        f"No command rewrites {lines[0].place}: `syncscope explain {lines[0].rule}` shows what people write, and "
+        f"`syncscope verify --stale {_program(report)}` tells what a step without its wait takes."
     )
 
 
-def trial(report: Report, line: Line) -> str:
-    """The command that tries the rewrite of a line, a suggestion, too; "" where none can."""
-    if line.place is None or line.caller is not None:  # of a library nothing is tried,
-        return ""
-    if not line.place.path.endswith((".py", ".ipynb")):  # nor of a notebook's cell, or what else is in no file
-        return ""
-    return f"syncscope verify --budget {BUDGET} --line {line.place} {_program(report)}"
+def trial(report: Report, *lines: Line) -> str:
+    """The command that tries the rewrites of these lines, suggestions, too; "" where none of them can be tried."""
+    places = dict.fromkeys(line.place for line in lines if _tryable(line))
+    chosen = "".join(f"--line {place} " for place in places)
+    return chosen and f"syncscope verify --budget {BUDGET} {chosen}{_program(report)}"
+
+
+def _tryable(line: Line) -> bool:
+    """Whether the line is in a file of the user's: of a library nothing is tried, nor of a cell that is in no file."""
+    return line.place is not None and line.caller is None and line.place.path.endswith((".py", ".ipynb"))
 
 
 def _program(report: Report) -> str:

@@ -19,7 +19,10 @@ def recorded(lengths, others=0.4, rare=0, processor=True):
         + [("launch", 0, 6 * MS), ("read", 58, 0)] * bool(rare and n % rare == rare - 1)
         for n, ms in enumerate(lengths)
     ]
-    trace = Device().run(program)[0]
+    return beside(Device().run(program)[0], others, processor)
+
+
+def beside(trace, others, processor=True):
     return replace(
         trace, meta=trace.meta | {"others": others, "devices": [{"name": "a processor", "processor": processor}]}
     )
@@ -46,6 +49,17 @@ def test_beside_others_only_what_is_much_is_told_to_be_fixed():
     assert "` measures it, and says where 2m are too few" in report.verdict
     for quiet in ({"others": 0.05}, {"processor": False}):
         assert summarize(recorded([12] * 20, **quiet)).answer.decision is Decision.FIX
+
+
+def test_the_command_that_is_printed_measures_all_lines_of_what_is_to_be_fixed_together():
+    step = [("launch", 0, 6 * MS), ("read", 57, 0), ("work", MS), ("launch", 0, 6 * MS), ("read", 58, 0), ("work", MS)]
+    together = [("launch", 0, 6 * MS), ("read", 57, 0), ("read", 58, 0), ("work", 2 * MS)]
+    for program, decision in ((step, Decision.TRY), (together, Decision.FIX)):
+        report = summarize(beside(Device().run([program] * 20)[0], 0.4))
+        assert report.answer.decision is decision
+        assert "Fixing 2 lines" in report.verdict
+        command = "syncscope verify --budget 2m --line train.py:57 --line train.py:58 PROGRAM"
+        assert f"`{command}` measures these 2 lines" in report.verdict
 
 
 @pytest.mark.parametrize("told", [{"others": 0.05}, {"processor": False}, {"rare": 8}])
