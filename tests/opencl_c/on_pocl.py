@@ -5,6 +5,8 @@ its kernel is enqueued, and then what became of it, in one word, and how often t
 import json
 import sys
 from contextlib import ExitStack
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from unittest import mock
 
@@ -14,9 +16,27 @@ import pyopencl as cl
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from old_pocl import name_cpu
 
+# Of the header's functions those that an example names: PoCL's wheel reads all of it for each otherwise, which takes nine
+# tenths of the time. The file alone: its package would import torch.
+told = spec_from_file_location("pocl_header", Path(__file__).parents[2] / "syncscope" / "kernels" / "pocl_header.py")
+pocl_header = module_from_spec(told)
+told.loader.exec_module(pocl_header)
+
+WHEEL = "pocl-binary-distribution"
 device = next(d for p in cl.get_platforms() if "Portable" in p.name for d in p.get_devices())
 name_cpu(device)
 context = cl.Context([device])
+try:
+    is_of_wheel = version(WHEEL) in device.platform.version
+except PackageNotFoundError:
+    is_of_wheel = False
+HEADER = pocl_header.path(WHEEL) if is_of_wheel else None
+
+
+def built(code):
+    if HEADER is None:
+        return cl.Program(context, code).build()
+    return cl.Program(context, pocl_header.declarations(HEADER, code) + code).build([f"-D{pocl_header.GUARD}"])
 
 
 class Example:
@@ -29,7 +49,7 @@ class Example:
 
     def run(self, name, items, group, *arguments):
         """Compiles the code, enqueues its kernel, and copies back what the arrays hold then."""
-        kernel = getattr(cl.Program(context, self.code).build(), name)
+        kernel = getattr(built(self.code), name)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         held = [cl.Buffer(context, flags, hostbuf=a) if isinstance(a, np.ndarray) else a for a in arguments]
         wide, grouped = ((n if isinstance(n, tuple) else (n,)) for n in (items, group))
