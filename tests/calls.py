@@ -4,6 +4,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from effort import EFFORT
+
+LEAST = 16  # of what there is so much of: of less the square is no larger than what is done once
 TOOL = 4  # of sys.monitoring's six, none that Python names
 
 
@@ -46,6 +49,7 @@ def grows_at_most(
     call: Callable[[Any], Any], size: int, made: Callable[[int], Any] = lambda n: n, times: float = 3
 ) -> bool:
     """Whether twice the input is less than so many times the work. What is done once in a process is done before."""
+    size = size if EFFORT >= 1 else max(size // 2, min(size, LEAST))
     small, large = made(size), made(2 * size)
     call(small)
     return lines_run(call, large) < times * lines_run(call, small)

@@ -1,10 +1,11 @@
-"""How hard random tests look. `make test` draws two fifths of the examples that each test names, `make test-all` as many, and
-`make fuzz` five times as many: it sets SYNCSCOPE_EFFORT.
+"""How hard tests look. `make test` draws two fifths of the examples that a random test names, and of many cases that are alike
+asks one of each kind; `make test-all` asks all of both, and `make fuzz` draws five times as many: they set SYNCSCOPE_EFFORT.
 """
 
+import itertools
 import os
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
 
 Case = TypeVar("Case")
 
@@ -26,3 +27,17 @@ def counts(examples: int) -> int:
 def some(cases: Sequence[Case]) -> Sequence[Case]:
     """Every other one of cases that are many and alike; all of them for who draws all examples."""
     return cases if EFFORT >= 1 else cases[::2]
+
+
+def each_kind(cases: Iterable[Case], kind: Callable[[Case], Hashable]) -> list[Case]:
+    """The first case of each kind; all of them for who draws all examples."""
+    cases = list(cases)
+    return cases if EFFORT >= 1 else [*{kind(case): case for case in reversed(cases)}.values()][::-1]
+
+
+def in_turns(*parts: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Combinations in which each value of each part comes, with those of the others in turns; all of them for who draws all
+    examples."""
+    if EFFORT >= 1:
+        return [*itertools.product(*parts)]
+    return [tuple(part[turn % len(part)] for part in parts) for turn in range(max(map(len, parts)))]

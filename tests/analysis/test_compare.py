@@ -164,6 +164,7 @@ def test_a_faster_host_explains_no_longer_step_nor_a_slower_one_a_shorter():
         assert "that is not for the host's speed" in sentence(told)
 
 
+@pytest.mark.slow  # of the same recordings `cli/test_diff.py` asks what is said
 def test_two_programs_may_have_a_few_kernels_in_common(shared):
     """A loop that classifies and one that plays, on one GPU; and one of them, recorded twice."""
     gan, again, policy = (

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from effort import counts
+from effort import EFFORT, counts, draws
 from simulated import US, Machine, random_program
 
 from syncscope import kineto
@@ -11,7 +11,7 @@ from syncscope.analysis.fidelity import fidelity_of
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.replay import replay
 
-PROGRAMS = counts(25)  # of each family
+PROGRAMS = draws(25)  # of each family
 ITEMS, SYNCS = ("item",), ("stream", "event", "device")
 ALL = ITEMS + SYNCS
 FAMILIES = {  # what the program does, and how the machine records it
@@ -72,7 +72,7 @@ def test_a_recording_of_torch_profiler_is_the_same_written_as_ours(family):
 def test_a_step_without_waits_is_predicted(family):
     what, how = FAMILIES[family]
     errors = [abs(error_of(Machine(seed, **how), random_program(seed, **what))) for seed in range(PROGRAMS)]
-    assert np.quantile(errors, 0.9) <= 0.01, sorted(errors)[-4:]
+    assert EFFORT < 1 or np.quantile(errors, 0.9) <= 0.01, sorted(errors)[-4:]  # of few it is the largest
     assert max(errors) <= 0.03, sorted(errors)[-4:]
 
 
@@ -102,7 +102,7 @@ def test_a_host_that_works_is_not_silent_for_the_device():
 
 def test_edges_that_are_missing_show_where_a_price_depends_on_them():
     wrong = 0
-    for seed in range(2 * PROGRAMS):
+    for seed in range(counts(50)):  # one in a few has such edges
         program = random_program(seed, ALL, queues=2, edges="used")
         machine = Machine(seed)
         machine.run(program)

@@ -105,6 +105,7 @@ def test_many_ranks_are_compared_by_many_processes(tmp_path):
     assert told["ranks"][5]["kernels"][0]["ms"] == [1, pytest.approx(1.5)]
 
 
+@pytest.mark.slow  # what drawn jobs differ in is asked above
 def test_a_real_job_and_its_copy_differ_in_nothing(shared):
     folder = str(shared / "traces" / "multirank_dlrm8")
     found = json.loads(diff(folder, folder, "--format", "json").stdout)

@@ -167,12 +167,17 @@ def opened(page, file):
 
 LOOKS = [  # each page, each scheme and each width; all of them with one another would take minutes
     ("file", "light", 1200),
-    ("file", "dark", 400),
     ("comparison", "dark", 800),
     ("ranks", "light", 400),
-    ("jobs", "dark", 400),
-    ("compared", "light", 800),
-    ("notebook", "dark", 1200),
+    *(
+        pytest.param(*look, marks=pytest.mark.slow)  # of the parts of these
+        for look in (
+            ("file", "dark", 400),
+            ("jobs", "dark", 400),
+            ("compared", "light", 800),
+            ("notebook", "dark", 1200),
+        )
+    ),
 ]
 
 
@@ -190,7 +195,9 @@ def test_axe_finds_nothing_serious_and_nothing_sticks_out(name, scheme, width, p
         assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
 
 
-@pytest.mark.parametrize("name", ["file", "comparison", "ranks"])
+@pytest.mark.parametrize(
+    "name", ["file", *(pytest.param(one, marks=pytest.mark.slow) for one in ("comparison", "ranks"))]
+)
 def test_a_page_is_printed_whole_with_what_was_folded(name, page_of, browser, tmp_path):
     with watched(browser) as page:
         frame = shown(page, page_of(name)).main_frame

@@ -10,7 +10,7 @@ import functools
 import random
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -247,7 +247,34 @@ def in_place(info: OpInfo, sample: SampleInput) -> bool:
     return True
 
 
-def sweep(info: OpInfo, dtype: torch.dtype, count: Count, most: int = SAMPLES) -> None:
+def kind(sample: SampleInput) -> tuple[Hashable, ...]:
+    """What a kernel may get wrong in a sample, and not in others: nothing to compute, one number, one that is spread over
+    others, and tensors that do not lie as they are counted; and what decides which kernel it is."""
+    given = list(tensors([sample.input, list(sample.args), sample.kwargs]))
+    asked = [one for arg in sample.args for one in (arg if isinstance(arg, tuple) else (arg,))]
+    return (
+        frozenset(
+            (key, str(value) if isinstance(value, bool | float | str) else "") for key, value in sample.kwargs.items()
+        ),
+        frozenset(map(type, asked)),
+        max((x.dim() for x in given), default=0) > 2,
+        any(x.numel() == 0 for x in given),
+        any(x.dim() == 0 for x in given),
+        len({x.shape for x in given}) > 1,
+        not all(x.layout is torch.strided and x.is_contiguous() for x in given),
+    )
+
+
+Numbered = tuple[int, "SampleInput"]
+
+
+def sweep(
+    info: OpInfo,
+    dtype: torch.dtype,
+    count: Count,
+    most: int = SAMPLES,
+    pick: Callable[[Iterable[Numbered]], Iterable[Numbered]] = iter,
+) -> None:
     """Every chosen sample of a set; raises with the first that differs."""
 
     def seen(operator: str, start: int, how: int, *_: object) -> None:
@@ -257,7 +284,7 @@ def sweep(info: OpInfo, dtype: torch.dtype, count: Count, most: int = SAMPLES) -
     queue.observers.append(seen)
     try:
         written = False
-        for i, sample in enumerate(samples(info, dtype, most)):
+        for i, sample in pick(enumerate(samples(info, dtype, most))):
             try:
                 check(info, sample, count)
                 written = written or in_place(info, sample)

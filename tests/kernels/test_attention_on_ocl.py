@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from effort import in_turns
 from torch.nn import functional as F
 
 import syncscope.kernels  # noqa: F401 - registers the device
@@ -25,8 +26,7 @@ def tensors(dtype, keys):
     return [torch.randn(shape).to(dtype).double().transpose(1, 2) for shape in shapes]
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "dtype"), in_turns([*FORMS], [*TOLERANCE]))
 def test_attention_agrees_with_float64_in_value_and_gradient(form, dtype):
     options = dict(FORMS[form])
     given = tensors(dtype, options.pop("keys", 13))

@@ -1,9 +1,11 @@
 """Convolutions of copies with channels innermost: the same sums, whatever the windows, by tiles brought in whole vectors."""
 
+import itertools
 import math
 
 import pytest
 import torch
+from effort import in_turns
 
 from syncscope.kernels import channels_last, queue
 from syncscope.kernels.generate import convolutions, gpu, operands, space
@@ -98,10 +100,11 @@ TILES = [
 ]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-@pytest.mark.parametrize("tile", TILES)
-@pytest.mark.parametrize("which", range(3), ids=["forward", "backward_weight", "backward_input"])
-def test_tiles_of_them_are_multiplied_as_they_were_copied(which, tile, dtype):
+@pytest.mark.parametrize(
+    ("which", "made"), in_turns(range(3), [*itertools.product(TILES, [torch.float32, torch.float16])])
+)
+def test_tiles_of_them_are_multiplied_as_they_were_copied(which, made):
+    tile, dtype = made
     g = geometry((2, 24, 7, 6), 40, (3, 3), (1, 1), (1, 1), (1, 1), 1)  # with padding, and ends of tiles
     c = simplified(channels_last.rounded(last(g)[which]))
     if dtype is torch.float16:

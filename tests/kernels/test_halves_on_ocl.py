@@ -160,7 +160,7 @@ def test_parameters_in_half_precision_are_updated_in_as_few_launches(dtype, kind
     )
 
 
-@pytest.mark.parametrize("dtype", [*HALVES, torch.float32])
+@pytest.mark.parametrize("dtype", [HALVES[0], pytest.param(HALVES[1], marks=pytest.mark.slow), torch.float32])
 def test_items_take_four_neighbours_wherever_these_lie(dtype, monkeypatch):
     """As on GPUs: at once from multiples of four on, one by one elsewhere and at the end."""
     monkeypatch.setattr(elementwise, "WIDE", 4)

@@ -41,7 +41,11 @@ def test_a_truncated_file_gives_what_is_whole(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "part"), [("v100_resnet50_train_workers0_6steps.pt.trace", 1.0), ("h100_qwen1.5_infer_stacks", 0.3)]
+    ("name", "part"),
+    [
+        pytest.param("v100_resnet50_train_workers0_6steps.pt.trace", 1.0, marks=pytest.mark.slow),
+        ("h100_qwen1.5_infer_stacks", 0.3),
+    ],
 )
 def test_events_that_stand_in_a_file_twice_are_used_once(shared, name, part):
     """A recording that was appended to itself, whole or in part, is what it was: nothing of it was lost."""

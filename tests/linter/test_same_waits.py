@@ -4,6 +4,7 @@ import json
 import textwrap
 
 import pytest
+from effort import in_turns
 
 HEAD = "import torch\n\n\n"
 TRAIN = """\
@@ -187,7 +188,10 @@ NEW = {
 }
 
 
-@pytest.fixture(params=["baseline", "since"])
+KNOWN_BY = ["baseline", "since"]
+
+
+@pytest.fixture(params=KNOWN_BY)
 def gate(request, door, git):
     """What is new to a gate, from one version of some files to the next: their names and lines."""
 
@@ -213,13 +217,15 @@ def gate(request, door, git):
     return new
 
 
-@pytest.mark.parametrize(("before", "after"), SAME.values(), ids=SAME)
-def test_what_waits_as_before_is_not_new(gate, before, after):
+@pytest.mark.parametrize(("change", "gate"), in_turns([*SAME], KNOWN_BY), indirect=["gate"])
+def test_what_waits_as_before_is_not_new(gate, change):
+    before, after = SAME[change]
     assert gate(before, after) == []
 
 
-@pytest.mark.parametrize(("before", "after", "new"), NEW.values(), ids=NEW)
-def test_what_was_not_there_is_new(gate, before, after, new):
+@pytest.mark.parametrize(("change", "gate"), in_turns([*NEW], KNOWN_BY), indirect=["gate"])
+def test_what_was_not_there_is_new(gate, change):
+    before, after, new = NEW[change]
     assert gate(before, after) == new
 
 

@@ -1,6 +1,7 @@
 """A mask is looked for anew where it may have changed, and no number is made where a mask or an index takes it."""
 
 import pytest
+from effort import in_turns
 from rules.driver import FIXES, HEAD, findings, fixed
 
 from syncscope.model.finding import Safety
@@ -63,9 +64,14 @@ def test_a_mask_of_a_function_of_the_file_is_one() -> None:
     assert fixed(code, allowed=FIXES) == code
 
 
-@pytest.mark.parametrize("made", ["good = x > 0", "good, least = x > 0, 1", "good: torch.Tensor = x > 0"])
-@pytest.mark.parametrize("at", ["good", "0, good"])
-@pytest.mark.parametrize("write", STALE.values(), ids=STALE)
+@pytest.mark.parametrize(
+    ("write", "at", "made"),
+    in_turns(
+        [*STALE.values()],
+        ["good", "0, good"],
+        ["good = x > 0", "good, least = x > 0, 1", "good: torch.Tensor = x > 0"],
+    ),
+)
 def test_a_mask_that_is_written_is_looked_for_again(write: str, at: str, made: str) -> None:
     def written(between: str) -> str:
         return (

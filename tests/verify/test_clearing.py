@@ -107,8 +107,8 @@ def test_whose_parent_ended_between_two_lines_of_the_look_is_found(tmp_path: Pat
 
 
 @linux
-@pytest.mark.parametrize(  # in a step it is as good as killed where what clears up comes late
-    "after", ["import", pytest.param("step", marks=pytest.mark.slow), "steps side by side"]
+@pytest.mark.parametrize(  # of which the most is left; in a step it is as good as killed where what clears up comes late
+    "after", [*(pytest.param(one, marks=pytest.mark.slow) for one in ("import", "step")), "steps side by side"]
 )
 def test_nothing_is_left_where_verify_itself_is_killed(project: Path, after: str, tmp_path: Path) -> None:
     (project / "after.py").write_text(TRAIN)

@@ -174,9 +174,8 @@ STAYS = STAYS.replace("import time", "import threading, time")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-@pytest.mark.parametrize(  # who clears up behind a kill is the same process as in `test_clearing.py`
-    "ended_by", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow  # the same process clears up as in `test_clearing.py`, and the same is said as in `test_verify_command.py`
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])
 def test_whoever_ends_it_while_versions_take_turns_finds_all_as_it_was(project: Path, ended_by: int) -> None:
     """The turns are under way for as long as that takes: their program comes to no further step."""
     (project / "train.py").write_text(STAYS)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from effort import draws
+from effort import EFFORT, draws
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from verify.conftest import import_once
@@ -280,7 +280,7 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
-@settings(max_examples=draws(3), suppress_health_check=list(HealthCheck))
+@settings(max_examples=3 if EFFORT >= 1 else 1, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_so_it_is_where_verify_itself_is_killed(folder: Path, way: str, data: st.DataObject) -> None:
     check_killed(folder, way, data)

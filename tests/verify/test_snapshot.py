@@ -5,6 +5,7 @@ import random
 from types import SimpleNamespace
 
 import pytest
+from effort import in_turns
 
 torch = pytest.importorskip("torch")
 import numpy as np  # noqa: E402
@@ -52,8 +53,7 @@ class Training:
         return self.history[-1] + float(self.average[0].sum())
 
 
-@pytest.mark.parametrize("optimizer", ["SGD", "Adam", "RMSprop"])
-@pytest.mark.parametrize("before", [0, 3])
+@pytest.mark.parametrize(("optimizer", "before"), in_turns(["SGD", "Adam", "RMSprop"], [3, 0]))
 @DEVICES
 def test_the_same_steps_compute_the_same_bits(optimizer: str, before: int, device: str) -> None:
     training = Training(optimizer, device)
