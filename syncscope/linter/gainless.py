@@ -18,7 +18,7 @@ from syncscope.linter.gains import on_one_way
 from syncscope.linter.worth import REPEATED, waits_beside
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Finding, Fix, Safety
-from syncscope.model.heat import FOLLOWS, Heat, Reason
+from syncscope.model.heat import FOLLOWS, IN_TRAINING, Heat, Reason
 from syncscope.model.ops import Family, Op
 from syncscope.rules import Function, View
 
@@ -38,6 +38,8 @@ CHECKS = frozenset("check_on_device check_number_on_device check_comparison_on_d
 """Rewrites of what raises: whether the error may come later, or what is asked first, is for people to say."""
 LISTS = frozenset("read_list_at_once read_dict_at_once read_comprehension_at_once".split())
 """Rewrites of a list of numbers as one read."""
+_PASSES = frozenset((*IN_TRAINING, Reason.LOADER))
+"""Of what stands in the loop over steps itself."""
 OFFERED = frozenset((Reason.UNASKED, Reason.OFFERED, Reason.FOR_OTHERS))
 """Of what no step of the project calls; who calls it may do so in every step."""
 
@@ -56,6 +58,11 @@ def without_gain(
     idle = {fix: why for fix, each in places.items() if (why := _idle(fix, each, states, view))}
     idle |= {
         fix: why for fix, each in places.items() if fix not in idle and (why := _beside_idle(each, states, idle, view))
+    }
+    idle |= {
+        fix: why
+        for fix, each in places.items()
+        if fix not in idle and (why := _read_anyway(fix, each, states, idle, view))
     }
     found = [f if f.fix is None or f.fix not in idle else _by_hand(f, f.fix, idle[f.fix], every) for f in findings]
     return [replace(f, fix=replace(f.fix, safety=Safety.SUGGEST)) if f.fix and f.fix.hint else f for f in found]
@@ -101,12 +108,25 @@ def _joins_few(fix: Fix, sites: Sequence[Site], view: View) -> bool:
         few = len({*map(ast.unparse, tensors)}) < GAINS and entries(function, tensors) is None
         return few and _side_by_side(function, sites)
     around = next((n for n in function.around(sites[0].node) if isinstance(n, (*REPEATED, ast.For))), None)
+    if isinstance(around, ast.DictComp) and all(
+        map(_is_light, tensors)
+    ):  # a few losses or metrics, by what they are called
+        return True
     if not all(isinstance(tensor, ast.Name) for tensor in tensors):  # which each pass computes, and waits for
         return False
-    if isinstance(around, ast.For | ast.DictComp):
+    if isinstance(around, ast.For):
         return True
     listed = around.generators[0].iter if isinstance(around, (ast.ListComp, ast.GeneratorExp)) else None
     return isinstance(listed, (ast.Tuple, ast.List)) and len(listed.elts) < GAINS
+
+
+def _is_light(tensor: ast.expr) -> bool:
+    """Whether a tensor is there, or soon is: what a method of one gives that is asked for no more than a number."""
+    calls = [each for each in ast.walk(tensor) if isinstance(each, ast.Call)]
+    return all(
+        isinstance(call.func, ast.Attribute) and all(isinstance(each, ast.Constant) for each in call.args)
+        for call in calls
+    )
 
 
 def _side_by_side(function: Function, sites: Sequence[Site]) -> bool:
@@ -128,6 +148,37 @@ def _beside_idle(
         if not any(said is not None and said.fix in idle and _surely(said) for said in others):
             return ""
     return "its statement waits beside it" if places else ""
+
+
+def _read_anyway(
+    fix: Fix,
+    places: Sequence[tuple[Finding, Site | None]],
+    states: Mapping[int, Finding],
+    idle: Mapping[Fix, str],
+    view: View,
+) -> str:
+    """What else each pass of a training loop reads, which nothing mends without more ado, where a fix of a read or of a copy in
+    it changes what is to be reviewed: the host waits for the whole pass all the same; "" where nothing does.
+    """
+    told = [
+        site for finding, site in places if site is not None and finding.heat.reason in _PASSES and not finding.repeats
+    ]
+    if fix.safety is not Safety.UNSAFE or len(told) < len(places):
+        return ""
+    if any(site.op.family not in (Family.READ, Family.COPY) for site in told):
+        return ""
+    function = view.function(told[0])
+    loop = function.loop(told[0].node)
+    if loop is None:
+        return ""
+    for other in function.sites:
+        said = states.get(id(other))
+        if said is None or not _surely(said) or other.op.family is not Family.READ or other in told:
+            continue
+        mended = said.fix is not None and said.fix.safety is not Safety.SUGGEST and said.fix not in idle
+        if not mended and function.loop(other.node) is loop and not function.sometimes(other.node, loop):
+            return f"line {other.place.line} waits on each pass as well, and stays"
+    return ""
 
 
 def _surely(said: Finding) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from syncscope.codemod.evaluated import LEAVES
 from syncscope.linter.source import DEEPEST
 from syncscope.linter.worth import holds
 from syncscope.model.fact import Site
@@ -33,16 +34,26 @@ _Arm = tuple[int, bool]  # the `id` of an `if`, and whether it is its second arm
 
 
 def _arms(function: Function, node: ast.AST) -> list[_Arm]:
-    """The arms that a node stands in, from the outside in."""
+    """The arms that a node stands in, from the outside in; behind an `if` that leaves it stands in the other one."""
     found: list[_Arm] = []
     inner = node
     for outer in function.around(node):
+        if isinstance(inner, ast.stmt):
+            found += _left_before(function, inner)
         if isinstance(outer, ast.If) and inner is not outer.test:
             found.append((id(outer), any(inner is each for each in outer.orelse)))
         elif isinstance(outer, ast.IfExp) and inner is not outer.test:
             found.append((id(outer), inner is outer.orelse))
         inner = outer
     return found[::-1]
+
+
+def _left_before(function: Function, statement: ast.stmt) -> list[_Arm]:
+    """The arms of the tests before a statement in its block that have to fail for it to be come to, the last first."""
+    block = function.block(statement)
+    before = block[: block.index(statement)] if statement in block else []
+    tests = (each for each in before if isinstance(each, ast.If) and not each.orelse)
+    return [(id(each), True) for each in tests if isinstance(each.body[-1], LEAVES)][::-1]
 
 
 def _most(ways: Sequence[list[_Arm]]) -> int:

@@ -13,6 +13,7 @@ from syncscope.linter.gainless import without_gain
 from syncscope.linter.gains import with_gains
 from syncscope.linter.identity import identified
 from syncscope.linter.joined import joined
+from syncscope.linter.joined_in_pass import joined_in_pass
 from syncscope.linter.meant import sparing
 from syncscope.linter.offered import freed, mended_or_idle
 from syncscope.linter.overlaps import Overlaps
@@ -58,6 +59,8 @@ def with_fixes(
     if not (apart or config.measured):
         told = states | {id(site): f for site, f in zip(sites, found, strict=True) if site is not None}
         found = without_gain(found, sites, told, view, config.all)
+    if not apart:
+        found = joined_in_pass(found, sites, view)
     found = [f if site is None else identified(f, site, view) for f, site in zip(found, sites, strict=True)]
     gone = replaced(states)
     return [f for f, s in zip(found, sites, strict=True) if s is None or not goes_along(s, states, gone)]

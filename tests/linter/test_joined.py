@@ -2,6 +2,7 @@
 
 from syncscope.linter.config import Config
 from syncscope.linter.engine import check
+from syncscope.model.finding import Finding, Safety
 
 CODE = """
 import torch
@@ -25,3 +26,71 @@ def test_what_one_statement_waits_for_is_mended_by_one_fix() -> None:
 def test_fixes_that_are_not_as_safe_stay_apart() -> None:
     apart = fixes(CODE.format("").replace("torch.ones", "torch.randn"))
     assert apart == {"make the index on the device", "make it on the device"}
+
+
+LOOP = """
+import torch
+from torch.utils.data import DataLoader
+
+def train(model, data, optimizer, criterion, device):
+    loader = DataLoader(data, batch_size=4)
+    total, right = 0.0, 0
+    for x, y in loader:
+        x, y = x.to(device), y.to(device)
+        loss = criterion(model(x), y)
+        {}
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+        {}
+    return total / len(data)
+"""
+CHECK = """if torch.isnan(loss):
+            raise RuntimeError("not a number")"""
+SEEN = "right += (model(x).argmax(1) == y).sum().item()"
+
+
+def found(code: str, every: bool = False) -> list[Finding]:
+    return check("x.py", code.encode(), Config(all=every)).findings
+
+
+def test_what_a_pass_of_a_training_loop_waits_for_is_mended_by_one_fix() -> None:
+    (fix,) = {f.fix for f in found(LOOP.format("pass", SEEN))}
+    assert fix is not None
+    assert fix.title == "copy while the host goes on; add up on the device, read once after the loop"
+    assert fix.gains == "saves 4 waits on each pass of the loop, and reads once after it"
+    assert "the loader must give what lives on the host" in fix.changes
+    assert "added up in float32" in fix.changes
+
+
+def test_where_a_pass_waits_all_the_same_a_read_or_a_copy_is_mended_by_hand() -> None:
+    code = LOOP.format(CHECK, "pass")
+    assert [f.fix for f in found(code)] == [None] * 4
+    advice = {f.advice.changes.split("; ")[0] for f in found(code) if f.advice and f.advice.title != CHECKED}
+    assert advice == {"a step gains little by it: line 11 waits on each pass as well, and stays"}
+    assert {f.fix.safety for f in found(code, every=True) if f.fix is not None} == {Safety.SUGGEST}
+
+
+CHECKED = "let the device check"
+
+
+def test_what_a_pass_reads_in_an_arm_holds_nothing_up() -> None:
+    code = LOOP.format("pass", "if len(x) < 4:\n            print(loss.item())")
+    assert "add up on the device" in "".join(fixes(code))
+
+
+def test_what_a_function_makes_in_many_places_is_made_on_the_device_by_one_fix() -> None:
+    code = """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        none = torch.tensor(0.0, device=x.device)
+        y = self.net(x)
+        if self.wide:
+            return torch.where(y > 0, none, torch.ones(len(y), 1).to(y.device))
+        return torch.where(y > 0, none, torch.zeros(len(y), 1).to(y.device))
+"""
+    (fix,) = {f.fix for f in found(code)}
+    assert fix is not None
+    assert (len(fix.edits), fix.gains) == (3, "saves 2 waits in each step"), "of two arms one is gone into"

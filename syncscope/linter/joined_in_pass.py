@@ -1,0 +1,90 @@
+"""Fixes of one function that a reader would make at once, as one: what is as safe and gains most together.
+
+Of a training loop, those of all waits of its passes: what is copied without waiting gains nothing where the pass is waited for
+all the same by a number that is read. Elsewhere those that change nothing, and of the others those of one rewrite.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from syncscope.codemod.together import apart
+from syncscope.linter.gains import gained, on_one_way
+from syncscope.linter.joined import as_one, with_one
+from syncscope.linter.often import Loop
+from syncscope.linter.source import DEEPEST
+from syncscope.linter.worth import holds
+from syncscope.model.fact import Site
+from syncscope.model.finding import Finding, Fix, Safety, Stays
+from syncscope.model.heat import IN_TRAINING, Reason
+from syncscope.rules import Function, View
+
+_Places = list[tuple[Finding, Site]]
+
+
+def joined_in_pass(findings: Sequence[Finding], sites: Sequence[Site | None], view: View) -> list[Finding]:
+    """The findings, those of a function and of one of its loops with one fix, where these are made alike."""
+    places: dict[Fix, _Places] = defaultdict(list)
+    for finding, site in zip(findings, sites, strict=True):
+        if finding.fix is not None and site is not None and view.function(site).depth <= DEEPEST:
+            places[finding.fix].append((finding, site))
+    groups: dict[tuple[object, ...], list[Fix]] = defaultdict(list)
+    for fix, each in places.items():
+        kind = _kind(fix, each, view)
+        if kind is not None:
+            groups[kind].append(fix)
+    one: dict[Fix, Fix] = {}
+    for fixes in groups.values():
+        while len(fixes) > 1:
+            taken = fixes[:1]
+            for fix in fixes[1:]:
+                if apart([*taken, fix]):
+                    taken.append(fix)
+            if len(taken) > 1:
+                one |= dict.fromkeys(taken, _made_one(taken, places, view))
+            fixes = [fix for fix in fixes if fix not in taken]
+    return with_one(findings, one)
+
+
+def _kind(fix: Fix, places: _Places, view: View) -> tuple[object, ...] | None:
+    """What a fix has in common with those that it is made with; None where it is made alone."""
+    if fix.safety is Safety.SUGGEST or fix.also is not None or fix.takes or fix.hint:
+        return None
+    if not all(finding.heat.whole for finding, _ in places):
+        return None
+    where = {(id(function.scope), id(loop)) for function, loop in (_around(site, view) for _, site in places)}
+    if len(where) > 1:
+        return None
+    function, loop = _around(places[0][1], view)
+    trained = loop is not None and all(f.heat.reason in (*IN_TRAINING, Reason.LOADER) for f, _ in places)
+    if fix.stays is not Stays.NONE and not (trained and _reads_behind(fix, function, loop)):
+        return None
+    alike = "" if trained or fix.safety is Safety.SAFE else fix.rewrite
+    return (*where.pop(), fix.safety, alike)
+
+
+def _around(site: Site, view: View) -> tuple[Function, Loop | None]:
+    function = view.function(site)
+    statement = function.statement(site.node)
+    return function, function.loop(statement) if statement is not None else None
+
+
+def _reads_behind(fix: Fix, function: Function, loop: Loop | None) -> bool:
+    """Whether what a fix still reads it reads outside of a loop, once."""
+    around = function.file.span(loop) if loop is not None else None
+    return around is not None and any(not holds(around, edit.span) for edit in fix.edits)
+
+
+def _made_one(fixes: Sequence[Fix], places: dict[Fix, _Places], view: View) -> Fix:
+    """Several fixes as one, with what is gained by it."""
+    made = as_one(fixes)
+    mended = [each for fix in fixes for each in places[fix]]
+    reads = next((fix.stays for fix in fixes if fix.stays is not Stays.NONE), Stays.NONE)
+    if reads is Stays.NONE:
+        return replace(made, gains=gained(made, mended, view))
+    waits = on_one_way(view.function(mended[0][1]), [site.node for _, site in mended])
+    moved = all(fix.stays is not Stays.NONE for fix in fixes)
+    gains = fixes[0].gains if moved else f"saves {waits} waits on each pass of the loop, and reads once after it"
+    return replace(made, stays=reads, gains=gains)
