@@ -32,7 +32,9 @@ def spaced(args: list[cst.Arg], new: cst.Arg, before: cst.BaseParenthesizableWhi
         if not isinstance(before, cst.ParenthesizedWhitespace):
             beside = args[-2].comma if len(args) > 1 else None
             before = beside.whitespace_after if isinstance(beside, cst.Comma) else cst.SimpleWhitespace(" ")
-        return last.with_changes(comma=cst.Comma(whitespace_after=before)), new.with_changes(comma=last.comma)
+        if isinstance(last.comma.whitespace_after, cst.ParenthesizedWhitespace):  # nobody writes `f(1, n=2,)` in a line
+            new = new.with_changes(comma=last.comma)
+        return last.with_changes(comma=cst.Comma(whitespace_after=before)), new
     gap: cst.BaseParenthesizableWhitespace = cst.SimpleWhitespace(" ")
     if "\n" in PLAIN.code_for_node(last.value) and isinstance(before, cst.ParenthesizedWhitespace):
         tight = last.with_changes(

@@ -20,7 +20,7 @@ _CLIPS = re.compile(
 )  # between its backward pass and its end
 _AROUND = re.compile(
     r"^_*(?:before|after)_(?:\w+_)?(?:exp|experience|epoch|fit|run|train|training|stage|task|experiment|simulation|session)$|"
-    r"^_*(?:\w+_)?on_\w*(?:stage|epoch|fit|train|training|experiment|simulation|run|validation|test|predict|exception|"
+    r"^_*(?:\w+_)?on_\w*(?:stage|epoch|loader|fit|train|training|experiment|simulation|run|validation|test|predict|exception|"
     r"checkpoint)_(?:start|end|begin)$"
 )
 

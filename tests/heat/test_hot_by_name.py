@@ -41,6 +41,8 @@ def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> No
         "top_k_logits",
         "tile_parallel_spatial_tiled_decode",
         "_compute_default_rope_parameters",
+        "make_output_human_readable",
+        "attack",
     ],
 )
 def test_what_runs_once_is_cold(name: str) -> None:

@@ -36,6 +36,34 @@ def test_a_constant_of_many_lines_is_indented_as_its_new_function_is() -> None:
     assert "    return torch.tensor(\n        [[0.0, 1.0], [1.0, 0.0]],\n        device=device,\n    )\n" in after
 
 
+def test_a_comma_behind_one_argument_on_its_line_goes_with_the_next() -> None:
+    code = """
+    def f(x: torch.Tensor):
+        none = torch.zeros(1,).float()
+        return x + none.to(x.device)
+    """
+    after = fixed(HEAD + dedent(code), allowed=FIXES)
+    assert "torch.zeros(1, device=x.device).float()" in after
+
+
+def test_numbers_are_called_by_words_with_one_line_between_them() -> None:
+    code = """
+    def f(values: list[torch.Tensor]):
+        told = {}
+        for i, q in enumerate(values):
+            q = q.cuda()
+            told |= {
+                f"Q{i}_mean": q.mean().item(),
+                f"Q{i}_std": q.std().item(),
+                f"Q{i}_max": q.max().item(),
+                f"Q{i}_min": q.min().item(),
+            }
+        return told
+    """
+    after = fixed(HEAD + dedent(code), allowed=set(FIXES) | {Safety.UNSAFE})
+    assert "q_mean_value, q_std_value, q_max_value, q_min_value = torch.stack(" in after
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -221,7 +221,7 @@ def taken_as(function: Function, read: ast.expr, whole: bool = False) -> str | N
         inner = outer
     if not name:
         return None
-    word = re.sub(r"\W+", "_", name if whole else name.rpartition("/")[2]).strip("_").lower()
+    word = re.sub(r"[\W_]+", "_", name if whole else name.rpartition("/")[2]).strip("_").lower()
     if word and not word.isidentifier():  # '1px' of epe: epe_1px
         roots = [n.id for n in ast.walk(read) if isinstance(n, ast.Name) and function.fact(n).is_tensor]
         word = f"{roots[0]}_{word}" if roots else ""
