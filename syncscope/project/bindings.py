@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,10 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 Bound = dict[str, list[ast.AST]]
 """The statements that bind each name of a scope, the one that counts first; "*" is all of a module, "self.x" an attribute."""
+
+EXTERNAL = frozenset("torch numpy math time logging typing collections functools itertools os sys re".split())
+"""Modules that are looked for in no project."""
+_IMPORTING = re.compile("import|lazy", re.IGNORECASE)
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINES = (*_FUNCTIONS, ast.ClassDef)
@@ -63,11 +68,27 @@ def collect(body: Sequence[Any], bound: Bound) -> Bound:
 
 
 def _one_by_one(target: ast.Tuple, statement: ast.Assign) -> list[ast.Assign]:
-    """`a, b = x, y` as `a = x` and `b = y`; none where what each is given is not written there."""
+    """`a, b = x, y` as `a = x` and `b = y`; none where what each is given is not written there. Of a call that imports a module
+    and says whether it is there, `torch, has_torch = optional_import("torch")`, the first is the module.
+    """
     names, values = target.elts, statement.value.elts if isinstance(statement.value, ast.Tuple) else ()
+    if len(names) == 2 and imported_by_call(statement.value):
+        names, values = names[:1], (statement.value,)
     if len(names) != len(values) or any(isinstance(each, ast.Starred) for each in (*names, *values)):
         return []
     return [ast.copy_location(ast.Assign([name], value), statement) for name, value in zip(names, values, strict=True)]
+
+
+def imported_by_call(value: ast.expr) -> str:
+    """What of torch or the like a call imports, `torch = try_import("torch")`, `nn = LazyLoader("nn", globals(), "torch.nn")`;
+    "" where it is none.
+    """
+    if not isinstance(value, ast.Call) or not _IMPORTING.search(dotted(value.func)):
+        return ""
+    texts = [each.value for each in value.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    modules = [each for each in texts if each.partition(".")[0] in EXTERNAL]
+    inner = [each.value.value for each in value.keywords if each.arg == "name" and isinstance(each.value, ast.Constant)]
+    return ".".join((modules[-1], *filter(None, inner))) if modules else ""
 
 
 def _from_torch(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:

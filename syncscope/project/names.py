@@ -9,13 +9,11 @@ from typing import NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Device, Fact, Value
 from syncscope.project import conventions
-from syncscope.project.bindings import Definition, joined
+from syncscope.project.bindings import EXTERNAL, Definition, imported_by_call, joined
 from syncscope.project.modules import Class, Module, ProjectFunction
-from syncscope.project.syntax import name_of
 
 _FARTHEST = 200  # names that are asked for on the way to what one means
 _BUILTINS = frozenset(dir(builtins))
-_EXTERNAL = frozenset("torch numpy math time logging typing collections functools itertools os sys re".split())
 
 
 NAMED: dict[str, Fact] = {}
@@ -62,19 +60,11 @@ def _resolve(module: Module, name: str) -> Fact:
     if isinstance(symbol, (ast.Import, ast.ImportFrom)):
         return imported(module, symbol, name)
     if isinstance(symbol, (ast.Assign, ast.AnnAssign)) and symbol.value is not None:
-        if brought := _brought(symbol.value):
+        if brought := imported_by_call(symbol.value):
             return named(brought)
         fact = module.project.interpreter.value(module, symbol.value)
         return fact.but(device=Device.UNKNOWN) if fact.kind is Value.MODULE else fact  # moved since, most likely
     return UNKNOWN
-
-
-def _brought(value: ast.expr) -> str:
-    """The module of torch or the like that is imported by a call, `torch = try_import("torch")`; "" where it is none."""
-    match value:
-        case ast.Call(func=func, args=[ast.Constant(value=str(whole)), *_]) if "import" in name_of(func).lower():
-            return whole if whole.partition(".")[0] in _EXTERNAL else ""
-    return ""
 
 
 def _by_star(module: Module, name: str) -> Fact | None:
@@ -82,7 +72,7 @@ def _by_star(module: Module, name: str) -> Fact | None:
     for statement in reversed(module.tree.body):
         if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
             source = statement.module or ""
-            found = module.project.module(module, source, statement.level) if source not in _EXTERNAL else None
+            found = module.project.module(module, source, statement.level) if source not in EXTERNAL else None
             if found is not None and (name in found.bound or "*" in found.bound):
                 fact = lookup(found, name)
                 if fact.kind is not UNKNOWN.kind and not (
@@ -121,7 +111,7 @@ def _behind(symbol: ast.Import | ast.ImportFrom, name: str) -> tuple[str, list[t
     whole, places = "", []
     if isinstance(symbol, ast.ImportFrom):
         source, level = symbol.module or "", symbol.level
-        ours = source.partition(".")[0] not in _EXTERNAL
+        ours = source.partition(".")[0] not in EXTERNAL
         for alias in symbol.names:
             if ours and alias.name == "*":
                 places.append((source, level, name))
@@ -134,7 +124,7 @@ def _behind(symbol: ast.Import | ast.ImportFrom, name: str) -> tuple[str, list[t
     for alias in symbol.names:
         if head == (alias.asname or alias.name.partition(".")[0]):
             whole = alias.name if alias.asname else head
-            if whole.partition(".")[0] not in _EXTERNAL:
+            if whole.partition(".")[0] not in EXTERNAL:
                 if rest and f"{name}.".startswith(f"{alias.name}."):
                     places.append((alias.name, 0, name[len(alias.name) + 1 :]))
                 places.append((whole, 0, rest))

@@ -96,3 +96,27 @@ def test_what_a_lambda_stands_in_for_where_torch_is_old_is_called_where_it_is_no
     code = "import torch\neigh = torch.linalg.eigh if hasattr(torch, 'linalg') else lambda x: torch.symeig(x)\n"
     code += "def whitened(x: torch.Tensor):\n    return eigh(x)\n"
     assert {site.place.line for site in sites(code.encode(), "use.py")} == {4}
+
+
+def test_a_call_that_imports_may_say_whether_it_could_or_do_so_later() -> None:
+    code = """
+from monai.utils import optional_import
+
+torch, has_torch = optional_import("torch", "2.0")
+F, _ = optional_import("torch.nn", name="functional")
+nn = LazyLoader("nn", globals(), "torch.nn")
+th = lazy.load("torch")
+eigh, found = torch.load("torch.pt")
+
+
+class Whitened(nn.Module):
+    def forward(self, x):
+        return (
+            torch.linalg.eigh(x),
+            F.relu(x).item(),
+            th.linalg.eigh(x),
+            eigh.linalg.eigh(x),
+        )
+"""
+    told = [line for line, text in enumerate(code.split("\n"), 1) if text.startswith(" " * 12)]
+    assert sorted({site.place.line for site in sites(code.encode(), "use.py")}) == told[:3]
