@@ -130,11 +130,11 @@ def _place(package: tuple[str, ...], stem: str) -> tuple[Heat | None, bool]:
 def place(package: Sequence[str], stem: str, source: bytes) -> tuple[tuple[str, ...], str]:
     """The folders around a file, and its name, without the words that do not say what it is for.
 
-    The transforms of normalizing flows prepare no data, and what infers or is evaluated is not beside the training where it is
+    The transforms of normalizing flows prepare no data, nor those that are layers, and what infers or is evaluated is not beside the training where it is
     what is trained: among it stand trainers, or the file itself trains.
     """
     folders, words = tuple(package), beside_training.TRAINED
-    if not beside_training.TRANSFORMING.isdisjoint(folders) and beside_training.FLOWS.search(source):
+    if not beside_training.TRANSFORMING.isdisjoint(folders) and _are_layers(source):
         folders = tuple(each for each in folders if each not in beside_training.TRANSFORMING)
     if words.isdisjoint(folders):
         return folders, stem
@@ -144,6 +144,11 @@ def place(package: Sequence[str], stem: str, source: bytes) -> tuple[tuple[str, 
     return tuple(each for each in folders if each not in trained), "_".join(
         each for each in stem.split("_") if each not in trained
     )
+
+
+def _are_layers(transforms: bytes) -> bool:
+    layers = beside_training.LAYER.search(transforms) and beside_training.DEVICE.search(transforms)
+    return bool(beside_training.FLOWS.search(transforms) or (layers and not beside_training.OF_DATA.search(transforms)))
 
 
 def picks_rows(cls: str, methods: Collection[str]) -> bool:

@@ -58,6 +58,11 @@ TRANSFORMS = frozenset("transform transforms augmentation augmentations".split()
 """Files of what prepares images, where they speak of torchvision; normalizing flows and augmentations on the device do not."""
 FLOWS = re.compile(rb"log_?(abs_?)?det")
 """What the transforms of normalizing flows give beside a value: these prepare no data."""
+LAYER = re.compile(rb"def forward\(\s*self,\s*(?!data\b|sample\b|im(g|age)s?\b|inpts?\b)\w")
+DEVICE = re.compile(rb"\.device\b|\bdevice=")
+"""What a file of transforms holds together that are layers of a network, or augment what is on the device."""
+OF_DATA = re.compile(rb"\b(torchvision|PIL|cv2|albumentations|torch_geometric|BaseTransform)\b")
+"""What files of transforms hold that prepare data: images, or graphs."""
 TARGETS = frozenset("target targets label labels gt gts ground_truth y_true".split())
 """Arguments of `forward` that are left out when a model is used."""
 PREDICTIONS = frozenset("y_pred y_hat pred preds prediction predictions logits output outputs".split())

@@ -13,7 +13,7 @@ from syncscope.project.parsed import Parsed
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, TAKE_OTHERS, TOLD_BY_CALL, TORCH_ONLY
 
 _INDEXED = re.compile(r"\[\s*(?::|\.\.\.|None)\s*,")
-_FIRST = re.compile(r"\s*([A-Za-z_][\w.]*)\s*[,)]")
+_FIRST = re.compile(r"\s*+(?:-|[\d.]++\s*+[-+*/]\s*+)?([A-Za-z_][\w.]*+)\s*+(?:(?:\*\*|[-+*/])\s*+[\d.]++\s*+)?[,)]")
 _BACKWARD = re.compile(r"\s*(?:\)|retain_graph|gradient|create_graph)")
 # `(a[1:] > b).all()`: of what Python compares, only arrays give something that has methods. It is looked for by its end: most
 # brackets hold no comparison.

@@ -162,3 +162,29 @@ class OfflineDataset:
     for path in ("offline.py", "dataset.py"):
         found = sites(code.encode(), path, Project())
         assert [site.hot for site in found if site.op == "index_host"] == ([True] if hot else [])
+
+
+@pytest.mark.parametrize(
+    ("brought", "given", "hot"),
+    [("math", "x", True), ("torchvision", "x", False), ("math", "data", False)],
+)
+def test_transforms_that_are_layers_prepare_no_data(tmp_path: Path, brought: str, given: str, hot: bool) -> None:
+    folder = tmp_path / "cvs" / "transform"
+    folder.mkdir(parents=True)
+    (tmp_path / "pyproject.toml").touch()
+    for package in (folder.parent, folder):
+        (package / "__init__.py").touch()
+    path = folder / "distances.py"
+    path.write_text(f"""
+import torch
+import {brought}
+
+class Distances(torch.nn.Module):
+    def forward(self, {given}):
+        return self.pairs({given})
+
+    def pairs(self, positions: torch.Tensor):
+        apart = torch.cdist(positions, positions) * torch.eye(3, device=positions.device)
+        return apart[apart.triu().nonzero(as_tuple=True)]
+""")
+    assert [s.hot for s in sites(path.read_bytes(), str(path), Project()) if s.op == "nonzero"] == [hot]

@@ -4,6 +4,13 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "what a function of tensors is given, beside a number": """
+        def generator(rates, noise, held, output):
+            rates = rates.to(output.device)  # waits: to_device
+            noise = noise.to(output.device)  # waits: to_device
+            held = held.to(output.device)
+            return torch.diag(rates**2), torch.exp(-noise), torch.diag(held - other)
+    """,
     "what is annotated as a list, whatever it holds": """
         def greedy(q: torch.Tensor, legal: list, places: list[int], pair: tuple[int, int], other):
             best = q[legal]  # waits: index_list
