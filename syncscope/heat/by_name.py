@@ -130,8 +130,8 @@ def _place(package: tuple[str, ...], stem: str) -> tuple[Heat | None, bool]:
 def place(package: Sequence[str], stem: str, source: bytes) -> tuple[tuple[str, ...], str]:
     """The folders around a file, and its name, without the words that do not say what it is for.
 
-    The transforms of normalizing flows prepare no data, nor those that are layers, and what infers or is evaluated is not beside the training where it is
-    what is trained: among it stand trainers, or the file itself trains.
+    Transforms of normalizing flows and those that are layers prepare no data. What infers or is evaluated is not beside the
+    training where it is what is trained: among it stand trainers, or the file itself trains.
     """
     folders, words = tuple(package), beside_training.TRAINED
     if not beside_training.TRANSFORMING.isdisjoint(folders) and _are_layers(source):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -21,11 +20,8 @@ from syncscope.heat.spoken_in_steps import SpokenInSteps
 from syncscope.heat.training_loops import PASS, around, trains, trains_at_top
 from syncscope.heat.training_program import TrainingProgram, after_training, is_evaluation
 from syncscope.model.heat import Role
-from syncscope.project import beside_training
-from syncscope.project.folders import is_library
+from syncscope.project import beside_training, folders
 from syncscope.project.outline import Spoken
-
-_OFFERS = rb"^(?:from[ \t]+(?:\.|%b\b)|__all__\b)"
 
 
 class Trained(NamedTuple):
@@ -53,7 +49,7 @@ def untrained(root: Path, sources: dict[str, bytes], aside: Collection[str]) -> 
 
 def offers(root: Path, sources: Mapping[str, bytes]) -> bool:
     """Whether this is a library: it is to be installed, and the outermost of its packages offer what others may build."""
-    if not is_library(root):
+    if not folders.is_library(root):
         return False
     outermost = (
         (os.path.basename(folder), sources[path])
@@ -61,7 +57,7 @@ def offers(root: Path, sources: Mapping[str, bytes]) -> bool:
         if (folder := os.path.dirname(path)) and os.path.basename(path) == "__init__.py"
         if os.path.join(os.path.dirname(folder), "__init__.py") not in sources
     )
-    return any(re.search(_OFFERS % name.encode(), source, re.MULTILINE) for name, source in outermost)
+    return any(folders.offers(name, source) for name, source in outermost)
 
 
 def _built(program: TrainingProgram, aside: Collection[str]) -> Built | None:

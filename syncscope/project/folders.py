@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
@@ -19,6 +20,7 @@ NEVER = frozenset(
     """.split()
 )
 """Folders that hold no source of the user's own, as ruff has them; linted only when they are named."""
+_OFFERS = rb"^(?:from[ \t]+(?:\.|%b\b)|__all__\b)"
 MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 LARGEST, _MOST_SOURCES = 500_000, 4000  # bytes of a file, and files of a project, that are looked through for a word
 SILENT: set[str] = set()
@@ -79,10 +81,19 @@ def is_installed_in(folder: str) -> bool:
 
 
 def is_library(root: Path) -> bool:
-    """Whether what is below a folder is installed by others, or is to be: what nothing of it uses is for them to call."""
+    """Whether what is below a folder is installed by others, or is to be: what nothing of it uses is for them to call. So is a
+    package that stands in no project, where it offers something.
+    """
     if is_installed_in(str(root.parent)) or any((root / name).is_file() for name in ("setup.py", "setup.cfg")):
         return True
+    if not any((root / name).exists() for name in MARKS):
+        return offers(root.name, content(str(root / "__init__.py")))
     return b"[build-system]" in content(str(root / "pyproject.toml"))
+
+
+def offers(package: str, source: bytes) -> bool:
+    """Whether a package brings what its `__init__` holds from its own files, or says what there is of it."""
+    return re.search(_OFFERS % re.escape(package.encode()), source, re.MULTILINE) is not None
 
 
 def roots(folder: Path) -> Iterator[Path]:

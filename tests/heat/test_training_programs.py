@@ -154,3 +154,36 @@ TABLES = {
 
 def test_what_a_table_holds_is_used_where_the_table_is(tmp_path: Path) -> None:
     assert heat_of("functions", TABLES, tmp_path)
+
+
+@pytest.mark.parametrize(("init", "hot"), [("from .layers import Pooled, Scaled\n", True), ("", False)])
+def test_a_package_in_no_project_is_for_others_where_it_offers_something(tmp_path: Path, init: str, hot: bool) -> None:
+    files = {
+        "__init__": init,
+        "layers": """
+            import torch
+
+            class Pooled(torch.nn.Module):
+                def forward(self, x: torch.Tensor):
+                    return x / x.sum().item()
+
+            class Scaled(torch.nn.Module):
+                def forward(self, x: torch.Tensor):
+                    return x * 2
+        """,
+        "fit": """
+            from .layers import Scaled
+
+            def fit(loader, optimizer):
+                model = Scaled()
+                for x in loader:
+                    model(x).mean().backward()
+                    optimizer.step()
+        """,
+    }
+    folder = tmp_path / "pooling"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(textwrap.dedent(text))
+    layers = folder / "layers.py"
+    assert [site.hot for site in sites(layers.read_bytes(), str(layers), Project())] == [hot]

@@ -5,11 +5,11 @@ from tensors.marked import marks, waits
 
 CASES = {
     "what a function of tensors is given, beside a number": """
-        def generator(rates, noise, held, output):
-            rates = rates.to(output.device)  # waits: to_device
-            noise = noise.to(output.device)  # waits: to_device
-            held = held.to(output.device)
-            return torch.diag(rates**2), torch.exp(-noise), torch.diag(held - other)
+        def generator(rates, noise, held, other):
+            decay = torch.diag(rates**2) + torch.exp(-noise) + torch.diag(held - other)
+            decay *= float(rates)  # waits: float
+            decay *= float(noise)  # waits: float
+            return decay * float(held)
     """,
     "what is annotated as a list, whatever it holds": """
         def greedy(q: torch.Tensor, legal: list, places: list[int], pair: tuple[int, int], other):
