@@ -100,7 +100,8 @@ def freed(
             continue
         mended = (said if said.fix is not None else with_fix(source, said, other, view, config)).fix
         if mended is None or (is_safe(finding) and mended.safety is Safety.SUGGEST):
-            return cooled(replace(finding, fix=None) if is_safe(finding) else finding, Reason.STAYS())
+            heat = Reason.STAYS() if finding.heat.hot else finding.heat  # what is cold stays so
+            return cooled(replace(finding, fix=None) if is_safe(finding) else finding, heat)
     return finding
 
 

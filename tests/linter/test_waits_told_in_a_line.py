@@ -200,6 +200,8 @@ def test_a_rewrite_within_what_is_read_all_the_same_wins_nothing(door):
     assert [(line, rule) for _, line, rule in ran.lines] == [(7, "host-read")]
     assert "(the same statement waits for something else, too, and that stays) [boolean-mask-read]" in ran.out
     assert "comprehension" not in door("lint", "--diff", "x.py").out
+    door.write("x.py", code.replace("def forward(", "def save(").replace("class Stats", "class Kept"))
+    assert {f["hot"] for f in json.loads(door("lint", "--all", "--format", "json", "x.py").out)} == {False}
 
 
 def test_the_function_has_what_json_has_in_the_same_order(door):
