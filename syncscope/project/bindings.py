@@ -71,9 +71,9 @@ def _one_by_one(target: ast.Tuple, statement: ast.Assign) -> list[ast.Assign]:
     """`a, b = x, y` as `a = x` and `b = y`; none where what each is given is not written there. Of a call that imports a module
     and says whether it is there, `torch, has_torch = optional_import("torch")`, the first is the module.
     """
-    names, values = target.elts, statement.value.elts if isinstance(statement.value, ast.Tuple) else ()
+    names, values = target.elts, statement.value.elts if isinstance(statement.value, ast.Tuple) else []
     if len(names) == 2 and imported_by_call(statement.value):
-        names, values = names[:1], (statement.value,)
+        names, values = names[:1], [statement.value]
     if len(names) != len(values) or any(isinstance(each, ast.Starred) for each in (*names, *values)):
         return []
     return [ast.copy_location(ast.Assign([name], value), statement) for name, value in zip(names, values, strict=True)]
@@ -87,8 +87,10 @@ def imported_by_call(value: ast.expr) -> str:
         return ""
     texts = [each.value for each in value.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     modules = [each for each in texts if each.partition(".")[0] in EXTERNAL]
-    inner = [each.value.value for each in value.keywords if each.arg == "name" and isinstance(each.value, ast.Constant)]
-    return ".".join((modules[-1], *filter(None, inner))) if modules else ""
+    inner = [
+        str(each.value.value) for each in value.keywords if each.arg == "name" and isinstance(each.value, ast.Constant)
+    ]
+    return ".".join((modules[-1], *inner)) if modules else ""
 
 
 def _from_torch(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:

@@ -25,6 +25,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import accelerate, logging
 from syncscope.tensors.parameters import given_as_loaded
+from syncscope.tensors.rows_sent import sends_rows
 from syncscope.tensors.sent_parts import entry_named, handed_over, replaces_itself, sends_a_part
 from syncscope.tensors.torch.distributions import checks_are_off
 from syncscope.tensors.torch.host_indices import picked_from_host
@@ -107,7 +108,7 @@ def _sent(call: Call) -> Fact:
     if replaces_itself(call):
         call.receiver = element(_OF_A_STATE)
         return tensor_method(call)
-    if sends_a_part(call):
+    if sends_a_part(call) or sends_rows(call):
         call.receiver = tensor(confidence=2, why=call.node)
         return tensor_method(call)
     batch, at = given_as_loaded(call.frame.function), call.at

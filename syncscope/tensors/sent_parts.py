@@ -48,7 +48,7 @@ def _in_place(function: ProjectFunction) -> frozenset[int]:
                 targets=[ast.Subscript(slice=ast.Constant(value=str()) | ast.Attribute()) as target],
                 value=ast.Call(func=ast.Attribute(value=ast.Subscript() as source)) as call,
             ) if not devices.is_model(entry_named(target.slice).lower()) and ast.unparse(target) == ast.unparse(source):
-                if _to_a_device(call, function, beside):
+                if to_a_device(call, function, beside):
                     found.append(id(call))
     return frozenset(found)
 
@@ -66,7 +66,7 @@ def filled_anew(function: ProjectFunction) -> frozenset[str]:
                 value=ast.Call(func=ast.Attribute()) as call,
             ) if not isinstance(key, ast.Constant):
                 there = any(each.arg == "non_blocking" for each in call.keywords)
-                found.update([name] * (there or _to_a_device(call, function, beside)))
+                found.update([name] * (there or to_a_device(call, function, beside)))
     return frozenset(found.intersection(function.names))
 
 
@@ -84,7 +84,7 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
     every = walk(node)
     calls = [each for each in every if isinstance(each, ast.Call)]
     beside = _devices_of_tensors(every)
-    sending = [each for each in calls if isinstance(each.func, ast.Attribute) and _to_a_device(each, function, beside)]
+    sending = [each for each in calls if isinstance(each.func, ast.Attribute) and to_a_device(each, function, beside)]
     if not sending:
         return frozenset()
     if _makes_its_like(function, calls) or _fills_another(function, every):
@@ -196,16 +196,16 @@ def _devices_of_tensors(every: list[ast.AST]) -> set[str]:
     return found
 
 
-def _is_off(flag: ast.expr, function: ProjectFunction) -> bool:
+def _is_off(flag: ast.expr, function: ProjectFunction | None) -> bool:
     """Whether a flag is False, or is handed on from an argument that is so where it is left out."""
-    if isinstance(flag, ast.Name) and flag.id in function.names:
+    if isinstance(flag, ast.Name) and function is not None and flag.id in function.names:
         defaults = function.node.args.defaults
         named = dict(zip(function.names[len(function.names) - len(defaults) :], defaults, strict=True))
         flag = named.get(flag.id, flag)
     return isinstance(flag, ast.Constant) and flag.value is False
 
 
-def _to_a_device(call: ast.Call, function: ProjectFunction, beside: set[str]) -> bool:
+def to_a_device(call: ast.Call, function: ProjectFunction | None, beside: set[str]) -> bool:
     """`x.cuda()`, `x.to(device)`: not `x.to(y.device)`, where it may be already."""
     word = name_of(call.func)
     if any(each.arg == "non_blocking" and not _is_off(each.value, function) for each in call.keywords):

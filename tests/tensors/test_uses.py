@@ -4,6 +4,25 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "rows that a pass of a loop picks and sends": """
+        def fit(model, data, labels, weights, models, device):
+            order = torch.randperm(len(data))
+            for i in range(0, len(data), 32):
+                x = data[i : i + 32].to(device)  # waits: to_device
+                y = labels[order[i : i + 32]].to(device)  # waits: to_device
+                model(x, y, models[i].to(device), weights[i].to(device))
+
+        def render(rays, net, chunk=4096, device="cuda"):
+            for i in range(rays.shape[0] // chunk):
+                net(rays[i * chunk : (i + 1) * chunk].cuda())  # waits: to_device
+
+        def one(rays, device):
+            return rays[3:].to(device), rays[:].to(device)
+
+        class Memory:
+            def sample(self, idxs):
+                return self.rows[idxs].to(self.device)  # waits: to_device
+    """,
     "what a function of tensors is given, beside a number": """
         def generator(rates, noise, held, other):
             decay = torch.diag(rates**2) + torch.exp(-noise) + torch.diag(held - other)

@@ -31,6 +31,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.joins import element
+from syncscope.tensors.rows_sent import are_sent
 from syncscope.tensors.sent_later import is_sent_later
 from syncscope.tensors.torch import host_indices
 from syncscope.tensors.torch.positions import as_one_position, is_made_of_numbers, mask_like, named_mask
@@ -150,13 +151,17 @@ class _Index:
         elsewhere = self.of_tensor and base.device is not HOST
         if elsewhere and fact.device is HOST and fact.ndim != 0:
             known = host_indices.of_a_tensor(frame, self.parts, part, fact, base)
-            if not is_sent_later(frame, node.value):
+            if not self._goes_on():
                 frame.emit(Op.INDEX_HOST, node, part, base, known)
             self.of_host = True
         elif elsewhere and fact.ref is Tag.PERHAPS_OF_HOST and not self.of_host:
             frame.emit(Op.INDEX_HOST, node, part, base, host_indices.of_a_tensor_perhaps(frame, fact, base))
-        elif base.kind is NOTHING_KNOWN and not is_sent_later(frame, node.value):
+        elif base.kind is NOTHING_KNOWN and not self._goes_on():
             host_indices.of_what_may_be_one(frame, node, part, fact)
+
+    def _goes_on(self) -> bool:
+        """Whether what is picked is sent afterwards, or what it is picked of: it is on the host, as its index."""
+        return is_sent_later(self.frame, self.node.value) or are_sent(self.frame, self.node)
 
     def _as_mask(self, part: ast.expr, fact: Fact) -> int:
         """How surely a tensor is a mask: 3 by its dtype, 2 or 1 by what it is called, or 0."""
@@ -187,7 +192,7 @@ class _Index:
         frame, node, base = self.frame, self.node, self.base
         if base.kind is not ARRAY and fact.elements and element(fact).kind is TENSOR:
             host_indices.of_what_may_be_one(frame, node, part, element(fact), base)
-        if not self.of_tensor:
+        if not self.of_tensor or are_sent(frame, node):
             return
         kind = part.__class__
         each = element(fact).kind

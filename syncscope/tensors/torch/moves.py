@@ -27,6 +27,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.instances import is_module
 from syncscope.tensors.left_behind import moves_along
+from syncscope.tensors.rows_sent import sends_rows
 from syncscope.tensors.sent_parts import sends_a_part
 from syncscope.tensors.torch.signatures import DTYPE_NAMED, FACTORIES
 
@@ -140,7 +141,7 @@ def _sent_from_host(call: Call, target: Device, beside: bool) -> None:
 def _sent(call: Call, target: Device, beside: bool) -> None:
     """Tell of a tensor that is sent, of which only what is around says that it lives on the host."""
     owner, at = call.receiver, call.at
-    of_batch = _of_a_batch(owner) or sends_a_part(call)
+    of_batch = _of_a_batch(owner) or sends_a_part(call) or sends_rows(call)
     if of_batch and not _beside_a_tensor(call):
         call.emit(Op.TO_DEVICE, at, owner.but(device=target, confidence=2), 2)
     elif _stays_on_host(call, beside):
