@@ -4,6 +4,23 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "a class whose constructor has its base check nothing": """
+        from torch import distributions as pyd
+
+        class Truncated(pyd.Normal):
+            def __init__(self, loc, scale, low=-1.0):
+                super().__init__(loc, scale, validate_args=False)
+                self.low = low
+
+        class Checked(pyd.Normal):
+            def __init__(self, loc, scale, low=-1.0):
+                super().__init__(loc, scale)
+                self.low = low
+
+        def update(actions, loc: torch.Tensor, scale):
+            unchecked = Truncated(loc, scale).log_prob(actions)
+            return unchecked + Checked(loc, scale).log_prob(actions)  # waits: distribution_validate
+    """,
     "a distribution that is asked for its entropy": """
         def step(model, flow, x: torch.Tensor, actions: torch.Tensor):
             pout, value = model(x)

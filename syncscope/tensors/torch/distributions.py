@@ -13,7 +13,7 @@ from syncscope.project import conventions
 from syncscope.project.modules import Class
 from syncscope.project.names import ancestry, outside
 from syncscope.project.parsed import Parsed
-from syncscope.project.syntax import name_of
+from syncscope.project.syntax import name_of, walk
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -137,7 +137,25 @@ def method(call: Call, made_by: str) -> Fact:
 def inherited(call: Call, cls: Class) -> Fact:
     """A method that a class of the project has from `torch.distributions`."""
     base = next((name for name in outside(cls) if name.startswith(DISTRIBUTIONS)), "")
+    if base and any(map(_is_made_unchecked, ancestry(cls))):
+        call.receiver = call.receiver.but(dtype=BOOL)
     return UNKNOWN if not base or base.endswith("Transform") else method(call, base)
+
+
+def _is_made_unchecked(cls: Class) -> bool:
+    """Whether the constructor of a class tells its base to check nothing: `super().__init__(loc, scale, validate_args=False)`."""
+    made = cls.methods.get("__init__")
+    if made is None or b"validate_args" not in cls.text:
+        return False
+    for each in walk(made.node):
+        match each:
+            case ast.Call(func=ast.Attribute(attr="__init__"), keywords=keywords):
+                return any(_says_no(keyword) for keyword in keywords)
+    return False
+
+
+def _says_no(keyword: ast.keyword) -> bool:
+    return keyword.arg == "validate_args" and isinstance(keyword.value, ast.Constant) and keyword.value.value is False
 
 
 def _checked_by_base(call: Call, made_by: str) -> Fact:
@@ -166,7 +184,7 @@ def _unchecked(call: Call) -> bool:
     """Whether a distribution is not checked: it is told so, or the project or torch.compile has switched all checks off."""
     for keyword in call.node.keywords:
         if keyword.arg == "validate_args":
-            return isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+            return _says_no(keyword)
     return checks_are_off(call)
 
 
