@@ -15,6 +15,10 @@ _DELAY = re.compile(
     r"(^|_)(policy|actor)(_update)?_(delay|freq(uency)?|interval)$|(^|_)update_(policy|actor)_freq(uency)?$"
 )
 """Of an actor that is trained less often than its critics: two or three steps, wherever people say how many."""
+_PACE = re.compile(
+    r"accum|^(?!.*(target|log|eval|print|save|test)).*(update|train|learn)\w*_(every|freq(uency)?|interval)"
+)
+"""Of what is played between two updates: behind such a test stands an update, which is the step."""
 _OFTEN = 10  # steps: what waits once in so many is told, in a line
 
 
@@ -184,7 +188,7 @@ def _behind(part: ast.expr, counted: Callable[[ast.expr], bool]) -> Heat | None:
     if isinstance(part, (ast.Name, ast.Attribute)) and conventions.MADE.search(name_of(part)):
         return Reason.FIRST(f"not {ast.unparse(part)}")
     divided = _divisible(denied) if denied is not None else _with_remainder(part)
-    if divided is not None and "accum" not in ast.unparse(part) and counted(divided[0]):
+    if divided is not None and not _PACE.search(ast.unparse(part)) and counted(divided[0]):
         return Reason.WHEN_NOT(ast.unparse(part))
     if denied is not None and _asks_seldom(denied):
         return Reason.WHEN(ast.unparse(denied))

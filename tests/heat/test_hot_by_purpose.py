@@ -77,7 +77,12 @@ def every(trainer, loss: torch.Tensor, step: int, mask: torch.Tensor, debug_mask
         part.seen = loss.amin().item()  # cold
     if step % trainer.accumulation != 0:
         return loss
-    return loss.sum().item()  # hot
+    if step % trainer.update_every_steps != 0:
+        return loss
+    loss = loss * loss.sum().item()  # hot
+    if step % trainer.target_update_freq != 0:
+        return loss
+    return loss.sum().item()  # cold
 
 def train(model, loader, validation, step):
     for x in loader:

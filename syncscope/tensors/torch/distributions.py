@@ -143,7 +143,7 @@ def inherited(call: Call, cls: Class) -> Fact:
 
 
 def _is_made_unchecked(cls: Class) -> bool:
-    """Whether the constructor of a class tells its base to check nothing: `super().__init__(loc, scale, validate_args=False)`."""
+    """Whether a constructor tells its base to check nothing: `super().__init__(loc, scale, validate_args=False)`."""
     made = cls.methods.get("__init__")
     if made is None or b"validate_args" not in cls.text:
         return False
