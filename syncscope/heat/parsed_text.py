@@ -1,4 +1,4 @@
-"""The tree of one function, from its part of the text of a file."""
+"""The tree of one function, from its part of the text of a file, or that of all of it."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def parsed(function: FunctionText) -> tuple[ast.FunctionDef | ast.AsyncFunctionD
                 break
     node = node.body[0] if isinstance(node, ast.If) else node
     return (node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None), text
+
+
+def tree_of(source: bytes) -> ast.Module | None:
+    """The tree of a file; None where it is no Python."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _without_decorators(text: bytes) -> bytes:

@@ -24,6 +24,7 @@ from syncscope.heat.offered_to_others import for_others, offered
 from syncscope.heat.roles import overridden, preparing, unused_namesakes
 from syncscope.heat.rollouts import handed_to, rollouts
 from syncscope.heat.rows import filling
+from syncscope.heat.scripts import called_at_top
 from syncscope.heat.spoken_in_steps import SpokenInSteps
 from syncscope.heat.survey import IsHot, Survey
 from syncscope.heat.trained import Trained, untrained
@@ -124,7 +125,7 @@ def reach(root: Path, paths: Iterable[str], is_hot: IsHot | None = None) -> Reac
     lent, unasked = _lent(root, survey, starts, imports)
     importing = importers(survey.functions(), by_file, survey.of_torch)
     none = Reach(frozenset(), frozenset(), frozenset(), frozenset(), called, frozenset(), {}, True, importing)
-    if not (starts.steps or lent):
+    if not (starts.steps or lent or called):
         return replace(none, called={}, holds=False) if importing else None
     lending = Closure(survey, said, apart, survey.idle, survey.kinds)
     public = lending.of(reached, spoken={each.word for each in lent})
@@ -183,9 +184,12 @@ def _reached(
         closure.of(words, [*entered, *starts.steps, *namesakes], survey.kept() | around | starts.handed)
     )
     spoken = closure.with_kinds(closure.of(by_steps, spoken=survey.said_outside()))
-    # What makes an object keeps what is called later.
-    callers = [*closure.running(spoken), *entered, *survey.around_steps, *survey.defined[b".__init__"]]
-    reached = closure.with_calls(spoken, callers, calls)
+    # What makes an object keeps what is called later, and a program's `main` may hold the loop itself.
+    programs = (each for each in starts.steps if not goes_on(each))
+    callers = [*closure.running(spoken), *programs, *entered, *survey.around_steps, *survey.defined[b".__init__"]]
+    at_top = called_at_top(calls, survey.sources, survey.talking)
+    spoken = closure.of(spoken, at_top)
+    reached = closure.with_calls(spoken, [*callers, *at_top], calls)
     return by_steps | (reached - spoken), reached
 
 

@@ -6,7 +6,6 @@ the loops which train it builds all of what it trains itself.
 
 from __future__ import annotations
 
-import ast
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from syncscope.heat.built import Built
 from syncscope.heat.by_text import is_frozen
 from syncscope.heat.flags import off
+from syncscope.heat.parsed_text import tree_of
 from syncscope.heat.rollouts import rollouts
 from syncscope.heat.spoken_in_steps import SpokenInSteps
 from syncscope.heat.training_loops import PASS, around, trains, trains_at_top
@@ -101,12 +101,5 @@ def _off(program: TrainingProgram, built: Built) -> set[str]:
     functions = [each for each in program.functions() if each.key in built.functions and not is_evaluation(each)]
     known = {word.removeprefix(b".").decode() for word in program.defined} | program.classes.keys()
     derived = {name: program.derived(name) for name in built.classes}
-    trees = ((path, tree) for path in built.files if (tree := _tree(program.sources[path])) is not None)
+    trees = ((path, tree) for path in built.files if (tree := tree_of(program.sources[path])) is not None)
     return off(functions, trees, known, derived)
-
-
-def _tree(source: bytes) -> ast.Module | None:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None

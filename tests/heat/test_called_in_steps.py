@@ -371,3 +371,31 @@ def test_what_a_step_asks_an_object_for_that_is_called_like_what_many_are_a_kind
     (folder / "kinds.py").write_text(KINDS.format(told))
     (tmp_path / "trainer.py").write_text(ATTACKED_IN_STEPS.format(of))
     assert heat(folder / "kinds.py") == marked((folder / "kinds.py").read_text())
+
+
+_LOOP = """\
+for epoch in range(10):
+    for batch in loader:
+        x, y = to_device(batch, "cuda")
+        loss = torch.nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        opt.step()
+        print(accuracy(net(x), y))
+"""
+
+
+@pytest.mark.parametrize("around", ["", "def main(net, loader, opt):\n", 'if __name__ == "__main__":\n'])
+def test_what_a_loop_of_a_program_calls_in_files_of_tools_runs_in_its_steps(tmp_path: Path, around: str) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    tools = tmp_path / "tools.py"
+    tools.write_text(
+        "import torch\n\ndef to_device(batch, device):\n    return torch.from_numpy(batch).to(device).sum().item()\n\n"
+        "@torch.no_grad()\ndef accuracy(out: torch.Tensor, y):\n    return (out == y).sum().item()\n\n"
+        "def shown(x: torch.Tensor):\n    return x.sum().item()\n"
+    )
+    loop = "".join("    " * bool(around) + line for line in _LOOP.splitlines(keepends=True))
+    text = (
+        "import torch\nfrom tools import accuracy, shown, to_device\n\ndef name():\n    return shown(torch.ones(3))\n\n"
+    )
+    (tmp_path / "train.py").write_text(f"{text}{around}{loop}")
+    assert heat(tools) == {4: "hot", 8: "hot", 11: "cold"}
