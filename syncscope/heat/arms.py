@@ -18,7 +18,7 @@ _DELAY = re.compile(
 _PACE = re.compile(
     r"accum|^(?!.*(target|log|eval|print|save|test)).*(update|train|learn)\w*_(every|freq(uency)?|interval)"
 )
-"""Of what is played between two updates: behind such a test stands an update, which is the step."""
+"""Of what is played between two updates: such a test guards an update, which is the step."""
 _OFTEN = 10  # steps: what waits once in so many is told, in a line
 
 
@@ -71,9 +71,10 @@ def _of_remainder(
         if steps <= 1 or not _is_for_one(part):
             return None
         return (Reason.SOMETIMES if steps <= _OFTEN else Reason.SELDOM)(ast.unparse(node), str(steps))
-    if _is_for_most(part):
+    delayed = _DELAY.search(name_of(divisor)) is not None
+    if _is_for_most(part) or (not delayed and _PACE.search(ast.unparse(divisor))):
         return None
-    return (Reason.DELAYED if _DELAY.search(name_of(divisor)) else Reason.WHEN)(ast.unparse(node))
+    return (Reason.DELAYED if delayed else Reason.WHEN)(ast.unparse(node))
 
 
 def _evaluates(node: ast.expr) -> bool:

@@ -77,6 +77,10 @@ def every(trainer, loss: torch.Tensor, step: int, mask: torch.Tensor, debug_mask
         part.seen = loss.amin().item()  # cold
     if step % trainer.accumulation != 0:
         return loss
+    if step > 100 and step % trainer.train_every == 0:
+        loss = loss * loss.amin().item()  # hot
+    if step % trainer.target_update_every == 0:
+        loss = loss * loss.amin().item()  # cold
     if step % trainer.update_every_steps != 0:
         return loss
     loss = loss * loss.sum().item()  # hot
