@@ -48,8 +48,9 @@ def untrained(root: Path, sources: dict[str, bytes], aside: Collection[str]) -> 
 
 
 def offers(root: Path, sources: Mapping[str, bytes]) -> bool:
-    """Whether this is a library: it is to be installed, and the outermost of its packages offer what others may build."""
-    if not folders.is_library(root):
+    """Whether this is a library: it is to be installed, or in no project, and the outermost of its packages offer what others
+    may build."""
+    if not (folders.is_library(root) or folders.stands_alone(root)):
         return False
     outermost = (
         (os.path.basename(folder), sources[path])

@@ -81,14 +81,15 @@ def is_installed_in(folder: str) -> bool:
 
 
 def is_library(root: Path) -> bool:
-    """Whether what is below a folder is installed by others, or is to be: what nothing of it uses is for them to call. So is a
-    package that stands in no project, where it offers something.
-    """
+    """Whether what is below a folder is installed by others, or is to be: what nothing of it uses is for them to call."""
     if is_installed_in(str(root.parent)) or any((root / name).is_file() for name in ("setup.py", "setup.cfg")):
         return True
-    if not any((root / name).exists() for name in MARKS):
-        return offers(root.name, content(str(root / "__init__.py")))
     return b"[build-system]" in content(str(root / "pyproject.toml"))
+
+
+def stands_alone(root: Path) -> bool:
+    """Whether a folder is no project, as of a package that was unpacked by itself."""
+    return not any((root / name).exists() for name in MARKS)
 
 
 def offers(package: str, source: bytes) -> bool:

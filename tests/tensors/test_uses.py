@@ -4,6 +4,13 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "what is made like something of which nothing else is known": """
+        class Targets(nn.Module):
+            def forward(self, given):
+                boxes = given[1]
+                labels = torch.Tensor(3, 4).fill_(0).type_as(boxes)  # waits: to_device
+                return labels.ne(-1).nonzero()  # waits: nonzero
+    """,
     "rows that a pass of a loop picks and sends": """
         def fit(model, data, labels, weights, models, device):
             order = torch.randperm(len(data))

@@ -23,7 +23,7 @@ from syncscope.tensors.facts import (
     TENSOR,
     TYPES_ON_DEVICE,
     Tag,
-    device_of,
+    tensor,
 )
 from syncscope.tensors.instances import is_module
 from syncscope.tensors.left_behind import moves_along
@@ -277,15 +277,16 @@ def converted(call: Call) -> Fact:
 
 
 def like_another(call: Call) -> Fact:
-    """`x.type_as(y)`: the dtype of `y`, where `y` lives."""
-    return _as_another(call, call.first) if call.first.kind is TENSOR else call.result(dtype=ANY_DTYPE)
+    """`x.type_as(y)`: the dtype of `y`, where `y` lives, which is a tensor: nothing else is taken."""
+    other = call.first if call.first.kind is TENSOR else tensor(confidence=2, why=call.node)
+    return _as_another(call, other)
 
 
 def _as_another(call: Call, other: Fact) -> Fact:
     owner = call.receiver
     if other.device is not HOST and (owner.device is HOST or owner.device is SOMEWHERE):
         _copied(call, other.device, beside=True)
-    return call.result(dtype=other.dtype, device=device_of(owner, other))
+    return call.result(dtype=other.dtype, device=other.device)
 
 
 def _made_there(node: ast.Call, fact: Fact | None) -> bool:
