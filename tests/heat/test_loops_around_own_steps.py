@@ -211,7 +211,7 @@ def update(net, opt, x: torch.Tensor):
     if x.isnan().any():
         net.odd += 1
 
-def attack(net, x: torch.Tensor):
+def ascend(net, x: torch.Tensor):
     net(x).sum().backward()
     if x.isnan().any():
         net.odd += 1
@@ -222,4 +222,4 @@ def main(net, opt, env):
             update(net, opt, env.sample(t))
 """
     words = {site.place.line: site.heat.words for site in sites(source, "x.py") if site.op == "condition"}
-    assert words == {8: "in the training step", 13: "`attack` may run in every step"}
+    assert words == {8: "in the training step", 13: "`ascend` may run in every step"}
