@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 from syncscope.heat import blocks, loops
@@ -37,6 +38,7 @@ class BehindCounters:
         self._sources, self._defined, self._said = definitions.sources, definitions.defined, said
         self._idle, self._outside = idle, {path: text for path, text in outside.items() if path not in idle}
         self._functions = [each for each in definitions.functions() if each.path not in idle]
+        self._parsed: dict[tuple[str, int], _Uses | None] = {}
 
     def found(self) -> list[FunctionText]:
         """All of them."""
@@ -80,12 +82,21 @@ class BehindCounters:
             return False
         told = [True for each in others if each.key in found]
         for each in others:
-            told += _uses(each, function.name) if each.key not in found else ()
+            told += self._uses(each, function.name) if each.key not in found else ()
         for path, text in self._outside.items():
             name = function.name.encode()
             if name in text and name in _WORD.findall(plain(text)):
                 told += _uses_at_top(self._sources[path], function.name) if _may_train(text) else [False]
         return bool(told) and all(told)
+
+    def _uses(self, function: FunctionText, name: str) -> list[bool]:
+        """Whether each place where a function says a name is a call in such an arm."""
+        key = function.path, function.begin
+        if key not in self._parsed:
+            tree, code = parsed(function)
+            self._parsed[key] = None if tree is None else _Uses(tree, code, walk(tree))
+        uses = self._parsed[key]
+        return [False] if uses is None else uses.of(name)
 
 
 def _counts(text: bytes) -> bool:
@@ -101,10 +112,23 @@ def _may_be_a_step(function: FunctionText) -> bool:
     return bool(function.is_decorated() or is_hook or trains or named)
 
 
-def _uses(function: FunctionText, name: str) -> list[bool]:
-    """Whether each place where a function says a name is a call in such an arm."""
-    tree, code = parsed(function)
-    return [False] if tree is None else _told(tree, code, name, walk(tree))
+class _Uses:
+    """What is said in a tree, by its names: who asks for one name of a function asks for the next."""
+
+    def __init__(self, tree: blocks.Function, code: bytes, nodes: Collection[ast.AST]) -> None:
+        self._tree, self._code = tree, code
+        self._called = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
+        asked = {id(part) for each in nodes for part in _asked(each)}
+        self._named: dict[str, list[ast.AST]] = defaultdict(list)
+        for each in nodes:
+            if isinstance(each, (ast.Name, ast.Attribute)) and id(each) not in asked:
+                self._named[name_of(each)].append(each)
+
+    def of(self, name: str) -> list[bool]:
+        """Whether each place where it says a name is a call in such an arm."""
+        return [
+            id(each) in self._called and _is_behind(self._tree, each, self._code) for each in self._named.get(name, ())
+        ]
 
 
 def _may_train(text: bytes) -> bool:
@@ -128,17 +152,10 @@ def _uses_at_top(source: bytes, name: str) -> list[bool]:
     top = loops.at_top(tree)
     inside = {id(part) for each in walk(tree) if isinstance(each, _FUNCTIONS) for part in walk(each)}
     nodes = [each for each in walk(tree) if id(each) not in inside]
-    return _told(top, source, name, nodes) if top is not None else [False for each in nodes if name_of(each) == name]
+    return _Uses(top, source, nodes).of(name) if top is not None else [False for each in nodes if name_of(each) == name]
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-
-
-def _told(tree: blocks.Function, code: bytes, name: str, nodes: Collection[ast.AST]) -> list[bool]:
-    called = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
-    asked = {id(part) for each in nodes for part in _asked(each)}
-    named = (each for each in _named(nodes, name) if id(each) not in asked)
-    return [_is_behind(tree, each, code) if id(each) in called else False for each in named]
 
 
 def _asked(node: ast.AST) -> Sequence[ast.expr]:
@@ -151,10 +168,6 @@ def _asked(node: ast.AST) -> Sequence[ast.expr]:
         case ast.BoolOp(values=values):
             return values
     return ()
-
-
-def _named(nodes: Collection[ast.AST], name: str) -> Iterator[ast.Name | ast.Attribute]:
-    return (each for each in nodes if isinstance(each, (ast.Name, ast.Attribute)) and name_of(each) == name)
 
 
 def _is_behind(tree: blocks.Function, node: ast.AST, code: bytes) -> bool:

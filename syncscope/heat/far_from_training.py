@@ -71,17 +71,33 @@ def _with_imports(paths: Collection[str], sources: Collection[str], imports: Map
         around = os.path.dirname(path.removesuffix(f"{os.sep}__init__.py"))
         if os.path.join(around, "__init__.py") not in sources:  # what stands in no package is imported by one word
             at[f"/{module.rpartition('/')[2]}"].append(path)
+    by_name: dict[str, dict[str, set[tuple[str, str]]]] = {}  # by a file what it imports, by what may be meant of it
     found, seen, todo = set(paths), set[tuple[str, str]](), [(path, "") for path in paths]
     while todo:
         path, asked = todo.pop()
         if (path, asked) in seen:
             continue
         seen.add((path, asked))
-        for module, name in imports.get(path, ()):
-            if asked and name not in (asked, "*") and not module.endswith(f"/{asked}"):
-                continue
+        if asked and path not in by_name:
+            by_name[path] = _by_name(imports.get(path, ()))
+        meant = (
+            imports.get(path, ()) if not asked else {each for of in (asked, "*") for each in by_name[path].get(of, ())}
+        )
+        for module, name in meant:
             for other in at.get(module, ()):
                 offers = os.path.basename(other) == "__init__.py"
                 found.update([other] * (not offers))
                 todo.append((other, name if offers else ""))
+    return found
+
+
+def _by_name(imported: Iterable[tuple[str, str]]) -> dict[str, set[tuple[str, str]]]:
+    """What is imported, by its name and by the last word of its module."""
+    found: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for each in imported:
+        module, name = each
+        _, inside, last = module.rpartition("/")
+        found[name].add(each)
+        if inside:
+            found[last].add(each)
     return found

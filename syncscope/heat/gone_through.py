@@ -19,9 +19,10 @@ from syncscope.project.outline import FunctionText, plain
 
 _OVER = re.compile(rb"\bfor (?:\w+, ?)?(\w+) in (?:\w+\.)*(\w+)(?:\.(?:items|values)\(\))?[ \t]*[:\]})\n]")
 _LOOKED_UP = re.compile(rb"getattr\(\s*(\w+)\s*,\s*(?![\"'])")  # one of a module, by a name that stands elsewhere
-_FILLS = rb"[=:][ \t]*(?:[\[{(]|\w*[dD]ict\()"
+_FILLS = rb"[=:][ \t]*+(?:[\[{(]|\w*+(?<=[dD]ict)\()"
 _OPENS = re.compile(_FILLS)
 _FILLED = re.compile(rb"(\w+)[\"']?[ \t]*(?::[^=\n]+)?" + _FILLS)
+_PART = re.compile(rb"[\w.]")  # of a longer name
 _NAME = re.compile(rb"(?<![\w.])\w+")
 _LONGEST = 3000  # bytes of what fills something
 _WORDS = re.compile(rb"[a-z]{5,}")  # of a name: shorter ones, as `fns`, say nothing
@@ -48,7 +49,7 @@ class GoneThrough:
         """By a name that stands for one after another, and is called, the functions that it may stand for, if any."""
         found: dict[str, list[FunctionText]] = {}
         for name, through in _OVER.findall(text) if b"for " in text else ():
-            if re.search(rb"(?<![\w.])%b\(" % name, text):
+            if _is_called(name, text):
                 same = {each.key: each for word in _stems(through) for each in self._called(word)}
                 if same:
                     found[name.decode()] = list(same.values())
@@ -88,6 +89,17 @@ class GoneThrough:
 
     def _plain(self, name: str) -> list[FunctionText]:
         return [each for each in self._functions.get(name, ()) if not each.cls]
+
+
+def _is_called(name: bytes, text: bytes) -> bool:
+    """Whether a text calls a name: looked for as a word, as to make a pattern of each costs more than all looking."""
+    call = name + b"("
+    at = text.find(call)
+    while at >= 0:
+        if not (at and _PART.match(text, at - 1)):
+            return True
+        at = text.find(call, at + len(call))
+    return False
 
 
 def _filled(code: bytes) -> Iterator[tuple[bytes, int]]:

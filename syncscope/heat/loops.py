@@ -16,6 +16,7 @@ TRAINING, AROUND, EPOCHS = Reason.TRAINING(), Reason.AROUND(), Reason.EPOCHS()
 PACED = Reason.PACED()
 
 
+@lru_cache(maxsize=64)  # asked for each call in a loop, and for each pass through it
 def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> bool:
     """Whether a loop is a training loop: it holds a backward pass, or stands in a function called so and calls its steps, or
     asks an environment and updates an agent, or keeps what it is to learn from.

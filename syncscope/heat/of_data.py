@@ -21,7 +21,7 @@ def on_host(function: ProjectFunction) -> bool:
     return _is_of_data(function.name) or (function.cls is not None and _holds_data(function.cls))
 
 
-@lru_cache(maxsize=8)  # asked for one method after the other; each holds the tree of its class
+@lru_cache(maxsize=64)  # asked whenever a method is run, of the classes of several files in turns
 def _holds_data(cls: Class) -> bool:
     """Whether a class is one of data sets by its name, or that of one that it derives from: `DatasetForNoise(BaseDataset)`."""
     kin = ancestry(cls)

@@ -11,9 +11,7 @@ from itertools import accumulate
 LINE_END = re.compile(rb"\r\n|\r|\n")  # what `ast` counts, and `bytes.splitlines`
 
 
-@lru_cache(
-    maxsize=8
-)  # one file is asked for by the linter, the inference and the rewrites, in turns with those that it calls
+@lru_cache(maxsize=64)  # a file is asked for by all that look into it, in turns with those that it imports
 def line_starts(code: bytes) -> tuple[int, ...]:
     """The offset at which each line begins."""
     starts = (0, *accumulate(map(len, code.splitlines(keepends=True))))
