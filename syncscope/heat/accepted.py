@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from syncscope.model.fact import Emitted, Fact, Value
@@ -14,6 +13,7 @@ from syncscope.model.ops import ASKED, COPIES, Family, Op
 from syncscope.model.source import line_starts
 from syncscope.project import conventions, environments
 from syncscope.project.modules import Module, ProjectFunction
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import children, last_word, name_of, parents, walk
 
 _MEDIUM = 2  # the least confidence that is told
@@ -78,7 +78,7 @@ def _waits(node: ast.AST, function: ProjectFunction, *ops: Op) -> bool:
     return any(wait is not None and wait.confidence >= _MEDIUM for wait in found)
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def _generates(function: ProjectFunction) -> bool:
     """Whether it asks a model for whole sequences whenever it runs, one pass through the model for each of their tokens."""
     if b"generate" not in _text(function):
@@ -93,7 +93,7 @@ def _generates(function: ProjectFunction) -> bool:
     return False
 
 
-@lru_cache(maxsize=8)  # each holds all of its file
+@kept(8)  # each holds all of its file
 def _text(function: ProjectFunction) -> bytes:
     """A function as it is written."""
     source, starts, last = function.module.source, line_starts(function.module.source), function.node.end_lineno or 0
@@ -139,7 +139,7 @@ def _just_waited(wait: Emitted, function: ProjectFunction, statement: ast.stmt) 
     return all(isinstance(each, _AT_ONCE) for each in _above(statement, last))
 
 
-@lru_cache(maxsize=32)  # asked for each wait of a statement
+@kept(32)  # asked for each wait of a statement
 def _calls(statement: ast.stmt) -> list[ast.Call]:
     """The calls in a statement, by where they end."""
     return sorted((n for n in walk(statement) if isinstance(n, ast.Call)), key=_end)
@@ -215,7 +215,7 @@ def _positions_are_kept(node: Any, function: ast.FunctionDef | ast.AsyncFunction
     return False
 
 
-@lru_cache(maxsize=32)
+@kept(32)
 def _used(function: ast.AST) -> frozenset[str]:
     """Names that are read for more than to count or to write there."""
     every = walk(function)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from syncscope.heat import arms, first_time, loops
 from syncscope.heat.counters import counts
 from syncscope.heat.fleeting import forgets, is_fleeting
 from syncscope.model.heat import Heat, Reason
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import statements, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -115,7 +115,7 @@ def trains(function: Function, source: bytes) -> bool:
     return any(loops.trains(each, function.name, source) for each in _loops(function))
 
 
-@lru_cache(maxsize=32)  # asked for each call in a function
+@kept(32)  # asked for each call in a function
 def _loops(function: Function) -> list[ast.For | ast.AsyncFor | ast.While]:
     return [each for each in statements(function) if isinstance(each, loops.LOOPS)]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from syncscope.model.source import line_starts
 from syncscope.project import in_training
 from syncscope.project.bindings import Definition
 from syncscope.project.modules import Module, ProjectFunction
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import statements
 
 
@@ -51,7 +51,7 @@ def for_others(function: ProjectFunction) -> Heat:
     return (Reason.FOR_OTHERS if in_steps else Reason.UNASKED)(function.name)
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def _gives_numbers(function: ProjectFunction) -> bool:
     """Whether all that it gives has been read from the device: `return total.item() / count`."""
     given = [each for each in statements(function.node) if isinstance(each, ast.Return)]
@@ -97,7 +97,7 @@ def _defined_again(function: ProjectFunction) -> str | None:
     return function.name if _is_bound_again(function.node, around, function.module) else None
 
 
-@lru_cache(maxsize=8)  # asked for each function in it
+@kept(8)  # asked for each function in it
 def _last_defined(around: ast.Module | ast.ClassDef) -> dict[str, Definition]:
     """The definitions of a body by their names, of several the last."""
     return {each.name: each for each in around.body if isinstance(each, Definition)}

@@ -7,7 +7,6 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from syncscope.heat import blocks
 from syncscope.model.heat import Heat
 from syncscope.model.source import line_starts
 from syncscope.project.modules import Module, ProjectFunction
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import expressions, held, name_of
 
 _IN_WORD = re.compile(rb"\w")
@@ -28,7 +28,7 @@ class Caller(NamedTuple):
     line: int
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def callers(module: Module, name: str, anyhow: bool) -> list[Caller | None]:
     """The calls of a function in its file; None where it is handed on uncalled, named outside of all functions, or, not
     `anyhow`, is no method of the caller's own object.
@@ -83,7 +83,7 @@ def _is_called(source: bytes, node: ast.Name | ast.Attribute) -> bool:
     return source[at : at + 1] == b"("
 
 
-@lru_cache(maxsize=2)
+@kept(2)
 def _named_outside(module: Module) -> dict[str, list[ast.Name | ast.Attribute]]:
     """The names and the attributes of a file that stand in none of its functions."""
     found: dict[str, list[ast.Name | ast.Attribute]] = defaultdict(list)
@@ -97,7 +97,7 @@ def _named_outside(module: Module) -> dict[str, list[ast.Name | ast.Attribute]]:
     return found
 
 
-@lru_cache(maxsize=2)
+@kept(2)
 def _functions(module: Module) -> list[tuple[int, int, int]]:
     """The first and the last line of each function of a file, and its number; of one that was run twice the first."""
     numbered = reversed([*enumerate(module.top)])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from syncscope.model.heat import IN_TRAINING, Heat, Reason, Role
 from syncscope.project import beside_training, cold_names, conventions, environments
 from syncscope.project.folders import root_of
 from syncscope.project.modules import Module, ProjectFunction
+from syncscope.project.of_file import kept
 from syncscope.project.private_names import is_private
 from syncscope.project.syntax import NO_GRAD, dotted, name_of, walk
 
@@ -54,7 +54,7 @@ def of_switch(said: Heat) -> Heat:
     return Reason.SWITCHED_ON() if said.reason in _BEFORE_STEPS else said
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def _of_file(module: Module) -> Heat | None:
     """Cold, where all of a file is."""
     path = Path(module.path)
@@ -67,7 +67,7 @@ def _of_file(module: Module) -> Heat | None:
     return next((Reason.TEACHES(name) for name in names if beside_training.teaches(name)), None)
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def of_function(function: ProjectFunction | None) -> Heat:
     """Hot or cold by the function, for what stands outside its loops: by itself, or by who speaks of it."""
     said = by_itself(function)
@@ -152,14 +152,14 @@ def _for_constructors(function: ProjectFunction) -> Heat | None:
     return Reason.CALLED_COLD(function.name, of=by_itself(makers[0]))
 
 
-@lru_cache(maxsize=16)
+@kept(16)
 def _is_program(module: Module) -> bool:
     """Whether a file trains where it is started: nobody else calls what it defines."""
     guarded = b"__main__" in module.source and b".backward(" in module.source
     return guarded or at_top(module.tree) is not None
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def by_itself(function: ProjectFunction | None) -> Heat:
     """Hot or cold by the function alone, and by whether a step calls what its name, its folder or `no_grad` makes cold."""
     if function is None:
@@ -181,7 +181,7 @@ def by_itself(function: ProjectFunction | None) -> Heat:
     return said
 
 
-@lru_cache(maxsize=4)
+@kept(4)
 def _called_alone(module: Module) -> frozenset[str]:
     """What the steps of the file itself call, also where it is in no project, or trains at its top level."""
     return called_in_file(module.path, module.source, module.tree)

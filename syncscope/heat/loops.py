@@ -9,6 +9,7 @@ from syncscope.heat.backward import calls_one, speaks_of_backward
 from syncscope.model.heat import IN_TRAINING, Heat, Reason
 from syncscope.model.source import line_starts
 from syncscope.project import conventions, environments
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import name_of, statements, walk, without_gradients
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -16,7 +17,7 @@ TRAINING, AROUND, EPOCHS = Reason.TRAINING(), Reason.AROUND(), Reason.EPOCHS()
 PACED = Reason.PACED()
 
 
-@lru_cache(maxsize=64)  # asked for each call in a loop, and for each pass through it
+@kept(64)  # asked for each call in a loop, and for each pass through it
 def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> bool:
     """Whether a loop is a training loop: it holds a backward pass, or stands in a function called so and calls its steps, or
     asks an environment and updates an agent, or keeps what it is to learn from.

@@ -17,6 +17,7 @@ from syncscope.model.source import line_starts
 from syncscope.project.bindings import Bound, FunctionNode, Scopes, collect
 from syncscope.project.folders import located
 from syncscope.project.imports import Imports
+from syncscope.project.of_file import let_go
 from syncscope.project.parsed import Parsed, ParsedFiles
 from syncscope.project.syntax import name_of
 
@@ -325,6 +326,7 @@ class ProjectFiles:
 
     def begin(self) -> None:
         """Let go of the file that was linted last, of which nobody asks now, and of all modules where they are too many."""
+        let_go()
         if self.last is not None:
             self.last.release()
         if self._held > self.limit:

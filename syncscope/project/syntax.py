@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
+
+from syncscope.project.of_file import kept
 
 _PLAIN = frozenset(
     """arg asname attr conversion ctx id is_async kind kwd_attrs level module name op ops rest simple type_comment
@@ -62,7 +63,7 @@ def children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
-@lru_cache(maxsize=32)  # asked for each wait of a function, and there may be thousands
+@kept(32)  # asked for each wait of a function, and there may be thousands
 def parents(root: ast.AST) -> dict[ast.AST, ast.AST]:
     """Every node below this one, and the node directly around it: for all who ask, who leave it as it is."""
     found: dict[ast.AST, ast.AST] = {}
@@ -96,7 +97,7 @@ def statements(root: ast.AST) -> list[ast.AST]:
     return todo
 
 
-@lru_cache(maxsize=8)  # asked for each test in a class behind which something waits
+@kept(8)  # asked for each test in a class behind which something waits
 def assigned(scope: ast.AST) -> dict[str, list[ast.expr]]:
     """What the statements of a function, a class or a module assign, by the dotted names that they assign it to."""
     found: dict[str, list[ast.expr]] = {}

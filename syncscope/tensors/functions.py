@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 
 from syncscope.model.fact import UNKNOWN, Emitted, Fact
 from syncscope.model.ops import Op
 from syncscope.project import conventions
 from syncscope.project.modules import ProjectFunction
+from syncscope.project.of_file import kept
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.facts import (
     ARRAY,
@@ -113,7 +113,7 @@ def waits_inside(function: ProjectFunction) -> bool:
     return any(wait.confidence > 1 and (wait.heat is None or wait.heat.hot) for wait in function.sites.values())
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def _waits_elsewhere(function: ProjectFunction) -> bool:
     if function.running:
         return False

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from syncscope.model.ops import Op
 from syncscope.project import conventions
 from syncscope.project.modules import ProjectFunction
 from syncscope.project.names import find_method
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import dotted, last_word, name_of, walk
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import BOOL, HOST, INT, MODULE, SOMEWHERE, TENSOR, tensor
@@ -218,7 +218,7 @@ def _looked_into(function: ProjectFunction) -> _Inside:
     return ((), {}) if function.running else _run_once(function)  # of one that runs it is asked again later
 
 
-@lru_cache(maxsize=64)  # each holds all of its file
+@kept(64)  # each holds all of its file
 def _run_once(function: ProjectFunction) -> _Inside:
     try:
         frame = run_apart(function)

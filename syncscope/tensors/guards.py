@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache, partial
+from functools import partial
 
 from syncscope.heat import arms
 from syncscope.heat.counters import counts
@@ -12,6 +12,7 @@ from syncscope.model.heat import Heat, Reason, Role
 from syncscope.project import beside_training, conventions
 from syncscope.project.modules import Class, Module
 from syncscope.project.names import ancestry, lookup
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import assigned, walk
 from syncscope.tensors.frame import Around, Frame, Later, heat_of
 
@@ -243,7 +244,7 @@ def _number(frame: Frame, node: ast.expr) -> int | None:
     return None
 
 
-@lru_cache(maxsize=8)
+@kept(8)
 def _given(scope: ast.AST) -> dict[str, list[ast.AST]]:
     """What may give a name its value in a scope, by the name."""
     found: dict[str, list[ast.AST]] = {}

@@ -6,12 +6,12 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import lru_cache
 
 from syncscope.model.source import line_starts
 from syncscope.project import conventions
 from syncscope.project.modules import Class
 from syncscope.project.names import ancestry
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import name_of, statements, walk
 from syncscope.tensors.torch.signatures import FACTORIES
 
@@ -49,7 +49,7 @@ def moves_along(cls: Class, name: str) -> bool:
     return name in _moved(cls.node, cls.module.source)
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def _moved(node: ast.ClassDef, source: bytes) -> frozenset[str]:
     """The attributes that a class registers, or that its statements give what was moved."""
     starts = line_starts(source)
@@ -70,7 +70,7 @@ def moves_by_name(cls: Class) -> bool:
     return b"setattr" in cls.module.source and _moves_by_name(cls.node)
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def _moves_by_name(node: ast.ClassDef) -> bool:
     for each in statements(node):
         match each:
@@ -82,7 +82,7 @@ def _moves_by_name(node: ast.ClassDef) -> bool:
     return False
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def movers(node: ast.ClassDef) -> dict[str, set[str]]:
     """By the attributes of a class the methods, its set-up aside, that keep them where they move them."""
     found: dict[str, set[str]] = defaultdict(set)
@@ -118,7 +118,7 @@ def _methods(node: ast.ClassDef, setting_up: bool) -> Iterator[ast.FunctionDef]:
             yield each
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def _set_up(node: ast.ClassDef) -> dict[str, list[ast.expr | None]]:
     """The attributes of itself that the set-up of a class sets, each with its values where these stand alone."""
     found: dict[str, list[ast.expr | None]] = defaultdict(list)
@@ -143,7 +143,7 @@ def _own(target: ast.AST) -> list[str]:
     ]
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def _set_later(node: ast.ClassDef) -> frozenset[str]:
     """The attributes of itself that a class sets outside of its set-up."""
     return frozenset(name for method in _methods(node, False) for name in _own(method))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import dotted, name_of, without_gradients
 
 LEAVES = frozenset("detach item tolist numpy size dim numel".split())  # methods that pass no gradient on
@@ -80,7 +80,7 @@ def bindings_of(statement: ast.stmt) -> Iterator[tuple[ast.expr, MadeOf]]:
             yield from ((target, MadeOf(value)) for value in args)
 
 
-@lru_cache(maxsize=16)
+@kept(16)
 def statements(root: ast.AST) -> tuple[ast.stmt, ...]:
     """The statements of a function that gradients go through: none in `with torch.no_grad()`, none of a function in it."""
     found: list[ast.stmt] = []
@@ -97,7 +97,7 @@ def statements(root: ast.AST) -> tuple[ast.stmt, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=1024)  # what is before one backward pass is before the next
+@kept(1024)  # what is before one backward pass is before the next
 def differentiable(expression: ast.expr) -> tuple[ast.AST, ...]:
     """The nodes of an expression that pass a gradient on."""
     found: list[ast.AST] = []
@@ -123,7 +123,7 @@ def differentiable(expression: ast.expr) -> tuple[ast.AST, ...]:
 Name = tuple[str, object]
 
 
-@lru_cache(maxsize=1024)
+@kept(1024)
 def names(expression: ast.expr) -> frozenset[Name]:
     """The names in it, `losses` as a whole or one item of it: `losses["box"]`."""
     found: set[Name] = set()

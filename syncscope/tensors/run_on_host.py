@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from syncscope.project.modules import ProjectFunction
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import last_word, walk
 
 _ASKS = re.compile(rb"\.device(\.type)?\s*[=!]=\s*[\"']cpu|\.is_cpu\b")
@@ -26,7 +27,7 @@ def _asks(source: bytes) -> bool:
     return _ASKS.search(source) is not None
 
 
-@lru_cache(maxsize=4)  # asked for one function after the other; each holds a tree
+@kept(4)  # asked for one function after the other; each holds a tree
 def _called_on_host(tree: ast.Module) -> frozenset[str]:
     here: set[str] = set()
     inside: set[int] = set()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from bisect import bisect_right
 from collections import defaultdict
-from functools import lru_cache
 from typing import NamedTuple
 
 from syncscope.project.modules import ProjectFunction
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import dotted, walk
 from syncscope.tensors.frame import Frame
 
@@ -37,7 +37,7 @@ class _Sent(NamedTuple):
     bound: dict[str, list[int]]
 
 
-@lru_cache(maxsize=16)  # each holds all of its file
+@kept(16)  # each holds all of its file
 def _sent(function: ProjectFunction) -> _Sent:
     given = {*function.names} - {"self", "cls"}
     sent, bound, parts = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list), dict[str, bool]()

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
 
 from syncscope.project import devices
 from syncscope.project.modules import ProjectFunction
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import dotted, name_of, walk
 from syncscope.tensors.call import Call
 from syncscope.tensors.instances import is_module
@@ -36,7 +36,7 @@ def replaces_itself(call: Call) -> bool:
     return id(call.node) in _in_place(function)
 
 
-@lru_cache(maxsize=8)
+@kept(8)
 def _in_place(function: ProjectFunction) -> frozenset[int]:
     """The calls that send what is then put where it was, to a device that no tensor says."""
     every = walk(function.node)
@@ -53,7 +53,7 @@ def _in_place(function: ProjectFunction) -> frozenset[int]:
     return frozenset(found)
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def filled_anew(function: ProjectFunction) -> frozenset[str]:
     """The arguments of which a function sends each entry, which takes its place: `batch[key] = batch[key].to(device)`."""
     every = walk(function.node)
@@ -70,14 +70,14 @@ def filled_anew(function: ProjectFunction) -> frozenset[str]:
     return frozenset(found.intersection(function.names))
 
 
-@lru_cache(maxsize=8)
+@kept(8)
 def handed_over(function: ast.AST) -> frozenset[int]:
     """The calls whose values are arguments of others: what is moved as a whole, a model, stands by itself most often."""
     calls = (each for each in walk(function) if isinstance(each, ast.Call))
     return frozenset(id(each) for call in calls for each in call.args if isinstance(each, ast.Call))
 
 
-@lru_cache(maxsize=8)  # each holds all of its file
+@kept(8)  # each holds all of its file
 def _sent(function: ProjectFunction) -> frozenset[int]:
     node = function.node
     given = {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)} - {"self", "cls"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import lru_cache
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import Role
@@ -12,6 +11,7 @@ from syncscope.model.ops import Op
 from syncscope.project import conventions
 from syncscope.project.modules import Class
 from syncscope.project.names import ancestry, outside
+from syncscope.project.of_file import kept
 from syncscope.project.parsed import Parsed
 from syncscope.project.syntax import name_of, walk
 from syncscope.tensors.call import Call
@@ -198,6 +198,6 @@ def checks_are_off(call: Call) -> bool:
 _COMPILED = re.compile(rb"^(?:@torch\.compile\b|\w+ = torch\.compile\()(?![^\n]*disable)", re.MULTILINE)
 
 
-@lru_cache(maxsize=8)
+@kept(8)
 def _compiles(parsed: Parsed) -> bool:
     return b"torch.compile" in parsed.source and _COMPILED.search(parsed.source) is not None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.project.beside_training import PREDICTIONS, TARGETS
 from syncscope.project.names import ancestry
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import each_of, name_of, walk
 from syncscope.tensors.facts import BOOL, DEVICE, HOST, MODULE, TENSOR, Tag, tensor
 from syncscope.tensors.frame import Frame, evaluate
@@ -93,12 +93,12 @@ def _has_sparse_rows(frame: Frame) -> bool:
     return frame.function is not None and _makes_arrays(frame.function.node)
 
 
-@lru_cache(maxsize=8)  # asked for each index
+@kept(8)  # asked for each index
 def _makes_arrays(function: ast.AST) -> bool:
     return any(isinstance(each, ast.Attribute) and each.attr in ("toarray", "todense") for each in walk(function))
 
 
-@lru_cache(maxsize=8)  # asked for each index
+@kept(8)  # asked for each index
 def _speaks_of_a_device(function: ast.AST) -> bool:
     return any(
         isinstance(each, ast.Attribute) and each.attr == "device" and name_of(each.value) not in ("", "self")

@@ -8,11 +8,11 @@ a choice of `torch.where` or the source of `copy_`, and is taken along as an arg
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.project import conventions
+from syncscope.project.of_file import kept
 from syncscope.project.syntax import dotted, each_of, name_of, walk
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
@@ -178,7 +178,7 @@ def _is_a_key(frame: Frame, index: ast.expr) -> bool:
     return isinstance(index, ast.Name) and frame.function is not None and index.id in _keys_of(frame.function.node)
 
 
-@lru_cache(maxsize=8)  # asked for what one function writes
+@kept(8)  # asked for what one function writes
 def _keys_of(function: ast.AST) -> frozenset[str]:
     """The names that a function gives to keys: `for k, v in parts.items()`, `for k in parts.keys()`."""
     found = []
