@@ -40,6 +40,8 @@ LISTS = frozenset("read_list_at_once read_dict_at_once read_comprehension_at_onc
 """Rewrites of a list of numbers as one read."""
 _PASSES = frozenset((*IN_TRAINING, Reason.LOADER))
 """Of what stands in the loop over steps itself."""
+_FOR_A_PASS = frozenset((Family.READ, Family.EXPLICIT))
+"""What waits for all that a pass has asked for so far."""
 OFFERED = frozenset((Reason.UNASKED, Reason.OFFERED, Reason.FOR_OTHERS))
 """Of what no step of the project calls; who calls it may do so in every step."""
 
@@ -96,7 +98,10 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
 
 def _joins_few(fix: Fix, sites: Sequence[Site], view: View) -> bool:
     """Whether a fix joins tensors of which each is one number, and no more than take as long to be joined as to be read: so
-    many are written out, or a dict has them by name, as losses are."""
+    many are written out, or a dict has them by name, as losses are; or one that is read again at once."""
+    if fix.rewrite == "read_once" and sites:
+        _, *again = sorted(sites, key=lambda site: site.span.start)
+        return all(any(before in sites for before in drained_by(view, site)) for site in again)
     if not sites or not (fix.rewrite.startswith("merge_") or fix.rewrite in LISTS):
         return False
     from syncscope.codemod.patterns.joined import GAINS, entries  # with libcst, which a fix has imported
@@ -173,10 +178,10 @@ def _read_anyway(
         return ""
     for other in function.sites:
         said = states.get(id(other))
-        if said is None or not _surely(said) or other.op.family is not Family.READ or other in told:
+        if said is None or not _surely(said) or other.op.family not in _FOR_A_PASS or other in told:
             continue
         mended = said.fix is not None and said.fix.safety is not Safety.SUGGEST and said.fix not in idle
-        if not mended and function.loop(other.node) is loop and not function.sometimes(other.node, loop):
+        if not mended and loop in function.around(other.node) and not function.sometimes(other.node, loop):
             return f"line {other.place.line} waits on each pass as well, and stays"
     return ""
 

@@ -64,7 +64,7 @@ def _most(ways: Sequence[list[_Arm]]) -> int:
 
 
 def gained(fix: Fix, places: Sequence[tuple[Finding, Site]], view: View) -> str:
-    """What goes where a fix is made: `saves 2 of 3 waits in each step`."""
+    """What goes where a fix is made: `saves 2 of 3 waits in each step`, `waits once in each step, not for each element`."""
     finding, site = places[0]
     function = view.function(site)
     waits = on_one_way(function, [each.node for _, each in places])
@@ -78,4 +78,6 @@ def gained(fix: Fix, places: Sequence[tuple[Finding, Site]], view: View) -> str:
             return f"waits once, not {where}"
     if fix.stays is Stays.NONE:
         return f"saves {'a wait' if waits == 1 else f'{waits} waits'} {where}"
-    return f"saves {waits - fix.left} of {waits} waits {where}" if waits > fix.left else ""
+    if waits > fix.left:
+        return f"saves {waits - fix.left} of {waits} waits {where}"
+    return f"waits once {where}, not for each element" if any(f.repeats for f, _ in places) else ""

@@ -94,3 +94,38 @@ class Net(torch.nn.Module):
     (fix,) = {f.fix for f in found(code)}
     assert fix is not None
     assert (len(fix.edits), fix.gains) == (3, "saves 2 waits in each step"), "of two arms one is gone into"
+
+
+def test_beside_memory_given_back_in_each_pass_a_read_is_mended_by_hand() -> None:
+    code = LOOP.format("pass", "torch.cuda.empty_cache()")
+    assert [f.fix for f in found(code)] == [None] * 4
+
+
+def test_where_each_element_waits_the_fix_says_that_one_wait_is_left() -> None:
+    code = """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        rows = x.argmax(1)
+        return [self.names[int(row)] for row in rows]
+"""
+    (fix,) = {f.fix for f in found(code)}
+    assert fix is not None
+    assert fix.gains == "waits once in each step, not for each element"
+
+
+def test_a_number_that_is_read_again_at_once_is_read_once_by_hand() -> None:
+    code = """
+import torch
+
+class Agent:
+    def update(self, x: torch.Tensor):
+        loss = self.net(x).mean()
+        told = {"loss": loss.item(), "twice": 2 * loss.item()}
+        self.step(x)
+        return told
+"""
+    assert {f.fix for f in found(code)} == {None}
+    apart = code.replace('"twice": 2 * loss.item()}', '"other": self.net(x @ x)}\n        told["twice"] = loss.item()')
+    assert {f.fix.title for f in found(apart) if f.fix} == {"read loss once, not 2 times"}
