@@ -135,6 +135,22 @@ def uses_pipeline(function: ProjectFunction) -> bool:
     return first in (["pipe"], ["pipeline"]) or (first == ["atoms"] and _ASE.search(function.module.source) is not None)
 
 
+def evaluates(function: ProjectFunction) -> bool:
+    """Whether it switches a model to evaluation, and not back: `self.model.eval()`, at its own level."""
+    if function.name in conventions.LOOPS or b".eval()" not in function.module.source:
+        return False
+    switched = False
+    for each in function.node.body:
+        match each:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=model, attr="eval"), args=[], keywords=[])):
+                switched = switched or name_of(model) in _EVALUATED
+    text = _text_of(function) if switched else b""
+    return switched and not any(word in text for word in (b".train(", b"backward(", b".step("))
+
+
+_EVALUATED = conventions.MODELS | {"self"}
+
+
 def reads_weights(function: ProjectFunction) -> bool:
     """Whether it reads weights from a file: `torch.load(path)`, `load_file(path)`."""
     text = _text_of(function)

@@ -69,7 +69,7 @@ def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
     if conventions.is_loss(name):
         return Reason.LOSS(name)
     if conventions.is_loss(cls):
-        return hot(name) or Reason.OF_LOSS(name)
+        return Reason.SET_UP(name) if name.startswith("reset_") else hot(name) or Reason.OF_LOSS(name)
     if sampler and name not in conventions.NOISING:
         return Reason.SAMPLES(cls)
     prepares = (

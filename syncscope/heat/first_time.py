@@ -43,7 +43,7 @@ def _is_first(test: ast.expr, body: list[ast.stmt]) -> bool:
         case ast.NotEq():
             return any(_follows(each, left, right) for each in _straight(body))
         case ast.Eq():
-            return isinstance(right, ast.Constant) and _is_step_of_optimizer(left)
+            return isinstance(right, ast.Constant) and (_is_step_of_optimizer(left) or _is_own_counter(left))
     return False
 
 
@@ -132,6 +132,11 @@ def _is_step_of_optimizer(node: ast.expr) -> bool:
         case ast.Subscript(value=holder, slice=ast.Constant(value="step")):
             return bool(conventions.OF_OPTIMIZER.search(_path(holder)))
     return False
+
+
+def _is_own_counter(node: ast.expr) -> bool:
+    """Whether something is how many steps an object has seen: `self.training_step`, `self.num_calls`."""
+    return dotted(node).startswith("self.") and conventions.OWN_COUNTER.match(name_of(node)) is not None
 
 
 def _asked_for_attribute(node: ast.expr | None) -> str:

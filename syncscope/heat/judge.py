@@ -323,6 +323,8 @@ def _by_code(case: Judged) -> Heat | None:
         return Reason.NEW_WEIGHTS(name)
     if by_code.uses_pipeline(function):
         return Reason.INFERENCE(name)
+    if by_code.evaluates(function):
+        return Reason.EVALUATION(name)
     if by_code.reads_weights(function):
         return Reason.SET_UP(name)
     kept = by_code.kept_by_hand(function)

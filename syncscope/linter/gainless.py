@@ -12,7 +12,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from syncscope.codemod.drained import drained_by, followed_by
+from syncscope.codemod.drained import BUSY, drained_by, followed_by
 from syncscope.linter.config import LEAST
 from syncscope.linter.gains import on_one_way
 from syncscope.linter.worth import REPEATED, waits_beside
@@ -113,9 +113,7 @@ def _joins_few(fix: Fix, sites: Sequence[Site], view: View) -> bool:
         few = len({*map(ast.unparse, tensors)}) < GAINS and entries(function, tensors) is None
         return few and _side_by_side(function, sites)
     around = next((n for n in function.around(sites[0].node) if isinstance(n, (*REPEATED, ast.For))), None)
-    if isinstance(around, ast.DictComp) and all(
-        map(_is_light, tensors)
-    ):  # a few losses or metrics, by what they are called
+    if around is not None and _by_name(around) and all(_is_light(function, each) for each in tensors):
         return True
     if not all(isinstance(tensor, ast.Name) for tensor in tensors):  # which each pass computes, and waits for
         return False
@@ -125,13 +123,25 @@ def _joins_few(fix: Fix, sites: Sequence[Site], view: View) -> bool:
     return isinstance(listed, (ast.Tuple, ast.List)) and len(listed.elts) < GAINS
 
 
-def _is_light(tensor: ast.expr) -> bool:
-    """Whether a tensor is there, or soon is: what a method of one gives that is asked for no more than a number."""
-    calls = [each for each in ast.walk(tensor) if isinstance(each, ast.Call)]
-    return all(
-        isinstance(call.func, ast.Attribute) and all(isinstance(each, ast.Constant) for each in call.args)
-        for call in calls
+def _by_name(around: ast.AST) -> bool:
+    """Whether a few losses or metrics are gone through, by what they are called, or as the values of a dict."""
+    over = around.generators[0].iter if isinstance(around, ast.GeneratorExp | ast.ListComp) else None
+    values = (
+        isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr in ("values", "items")
     )
+    return values or isinstance(around, ast.DictComp)
+
+
+def _is_light(function: Function, tensor: ast.expr) -> bool:
+    """Whether a tensor is there, or soon is: what a function of torch, or a method that is asked for a number, makes of one."""
+    for call in ast.walk(tensor):
+        if not isinstance(call, ast.Call):
+            continue
+        plain = isinstance(call.func, ast.Attribute) and all(isinstance(each, ast.Constant) for each in call.args)
+        name = function.dotted(call.func) or ""
+        if not plain and not (name.startswith("torch.") and name.rpartition(".")[2] not in BUSY):
+            return False
+    return True
 
 
 def _side_by_side(function: Function, sites: Sequence[Site]) -> bool:

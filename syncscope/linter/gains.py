@@ -14,6 +14,9 @@ from syncscope.model.finding import Finding, Fix, Safety, Stays
 from syncscope.model.heat import Reason
 from syncscope.rules import Function, View
 
+ADDED_UP = frozenset(("add_up_on_device", "count_on_device"))
+"""Rewrites of sums, which are read after the loop, or on some of its passes."""
+
 
 def with_gains(findings: Sequence[Finding], sites: Sequence[Site | None], view: View) -> list[Finding]:
     """The findings, each fix with what it gains; of one that mends several, it is told of all of them together."""
@@ -76,6 +79,8 @@ def gained(fix: Fix, places: Sequence[tuple[Finding, Site]], view: View) -> str:
         where, around = "on each pass of the loop", function.file.span(loop)
         if fix.stays is not Stays.NONE and any(not holds(around, edit.span) for edit in fix.edits):
             return f"waits once, not {where}"
+        if fix.rewrite in ADDED_UP and waits <= fix.left:
+            return f"waits where the sum is shown, not {where}"
     if fix.stays is Stays.NONE:
         return f"saves {'a wait' if waits == 1 else f'{waits} waits'} {where}"
     if waits > fix.left:

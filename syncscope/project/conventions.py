@@ -257,6 +257,9 @@ CLOCK = re.compile(r"(^|_)(time|now|perf_counter|monotonic)(_ns)?$")  # what tel
 CONNECTED = re.compile(r"(^|_)(conn|connection|socket|client|viewer|gui)$")  # there as long as somebody looks on
 DIVISIBLE = frozenset("divisible_by is_divisible is_divisible_by".split())  # functions that ask for a remainder of 0
 FIRST = re.compile(r"^(is_)?first_(pass|time|run|call)$")  # a flag of what has not been done before
+OWN_COUNTER = re.compile(
+    r"^_?((global|train|training|num|n)_)?(steps?|iters?|iterations?|updates?|calls|forward_calls)(_count(er)?)?$"
+)  # of an object, which is kept from one step to the next
 MADE = re.compile(r"(^|_)(initiali[sz]ed|initted|inited|is_init|is_built)$")  # a flag of what is made the first time
 STATISTICS = re.compile(
     r"^_?log_(\w+_)?(norms|gradients?|weights?|param(eter)?s|updates|fields|stat(istic)?s|histograms?|config(uration)?)$"

@@ -129,3 +129,25 @@ class Agent:
     assert {f.fix for f in found(code)} == {None}
     apart = code.replace('"twice": 2 * loss.item()}', '"other": self.net(x @ x)}\n        told["twice"] = loss.item()')
     assert {f.fix.title for f in found(apart) if f.fix} == {"read loss once, not 2 times"}
+
+
+def test_a_sum_that_is_shown_on_some_passes_alone_is_said_to_wait_there() -> None:
+    code = LOOP.format("pass", "if len(x) % 50 == 0:\n            print(total)").replace(
+        "return total / len(data)", "return model"
+    )
+    (fix,) = {f.fix for f in found(code) if f.rule == "host-read" and f.fix is not None}
+    assert "waits where the sum is shown, not on each pass of the loop" in fix.gains or "saves 3 waits" in fix.gains
+
+
+def test_a_few_losses_that_a_dict_has_by_name_are_joined_by_hand() -> None:
+    code = """
+import torch
+
+class Agent:
+    def update(self, losses: dict[str, torch.Tensor], x: torch.Tensor):
+        x = x.cuda()
+        parts = {"a": x.mean(), "b": x.std()}
+        told = {name: torch.sqrt(part).item() for name, part in parts.items()}
+        return told, sum(part.item() for part in parts.values())
+"""
+    assert {f.fix for f in found(code)} == {None}
