@@ -6,9 +6,9 @@
     python benchmarks/step_waits.py STEPS.py SOURCES --against truth.json   beside what a GPU said of the same steps
 
 SOURCES is a folder of unpacked packages that can be imported. STEPS.py is read with `D` (the device), `step`,
-`train(net, loss)`, `absent(names)` (of packages that are imported and that no step needs) and `STEPS` (a function that makes
-a step, by name) defined, as step-truth's steps.py is; that lies beside the checkout in ../shared, or where SYNCSCOPE_SHARED
-says. Each step runs five times on a device that is pretended
+`train(net, loss)`, `loop(fit)` (steps of a `fit` that runs them all itself), `absent(names)` (of packages that are imported and
+that no step needs) and `STEPS` (a function that makes a step, by name) defined, as step-truth's steps.py is; that lies beside
+the checkout in ../shared, or where SYNCSCOPE_SHARED says. Each step runs five times on a device that is pretended
 (`pretended_device.py`); what waits in each of the last three is what a step waits for. Of the 84 lines that waited on an H200
 in the 81 steps of step-truth that run there, 82 are found, and no other. Of the two that are not, one is in a branch that other
 random numbers take, and one waits in a kernel that CUDA alone has. Of eight packages that it was not made on (yolox 0.3.0,
@@ -23,6 +23,7 @@ import argparse
 import contextlib
 import hashlib
 import importlib.abc
+import itertools
 import json
 import os
 import random
@@ -44,9 +45,11 @@ import torch
 import torch._dynamo  # it asks each function of torch.cuda what it is, once: before they are replaced
 from pretended_device import Operators, tensors
 from torch.autograd.function import BackwardCFunction
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 Step = Callable[[], Any]
 STEPS = "<steps>"  # what the file of steps is called in frames
+COUNTED = "counted"  # what coverage calls the steps of a loop of which lines are asked
 MOST = 60  # seconds of a processor for one step
 ROOT = Path(__file__).parents[1]
 SCORE = Path(os.environ.get("SYNCSCOPE_SHARED", ROOT.parent / "shared")) / "step-truth" / "score.py"
@@ -142,6 +145,35 @@ def train(net: Any, loss: Callable[[Any], Any]) -> Step:
     return go
 
 
+class Ended(BaseException):
+    """A loop has run as many steps as were asked for; no `except Exception` of a package's is meant."""
+
+
+class Loop:
+    """Steps that `fit` runs, each until so many optimizers of torch's have stepped, once so many have that belong to what `fit`
+    does before.
+    """
+
+    def __init__(self, fit: Step, optimizers: int = 1, before: int = 0) -> None:
+        self.fit, self.optimizers, self.before = fit, optimizers, before
+
+    def run(self, ended: Callable[[], None]) -> None:
+        """Runs `fit`, until `ended`, which is called after each step, ends it."""
+        count = itertools.count(1 - self.before)
+
+        def stepped(*_: object) -> None:
+            done = next(count)
+            if done > 0 and not done % self.optimizers:
+                ended()
+
+        hook = register_optimizer_step_post_hook(stepped)
+        try:
+            with contextlib.suppress(Ended):
+                self.fit()
+        finally:
+            hook.remove()
+
+
 class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Packages of these names, and all in them, hold whatever is asked of them."""
 
@@ -166,13 +198,14 @@ def absent(names: str) -> None:
     sys.meta_path.insert(0, Absent(names))
 
 
-def makers(path: Path) -> dict[str, Callable[[], Step]]:
+def makers(path: Path) -> dict[str, Callable[[], Step | Loop]]:
     """The steps of a file, by name."""
-    steps: dict[str, Callable[[], Step]] = {}
+    steps: dict[str, Callable[[], Step | Loop]] = {}
     given = {
         "D": "cuda",
         "STEPS": steps,
         "train": train,
+        "loop": Loop,
         "absent": absent,
         "torch": torch,
         "np": np,
@@ -237,21 +270,47 @@ class Recorder:
         for path in lines.get_data().measured_files():
             self.ran[path.removeprefix(self.sources)].update(lines.get_data().lines(path) or ())
 
-    def record(self, make: Callable[[], Step]) -> int:
+    def of_step(self, go: Step, lines: coverage.Coverage) -> list[set[tuple[str, int]]]:
+        """What waits in each of three steps that follow two others."""
+        go(), go()
+        times = []
+        with lines.collect():
+            for _ in range(3):
+                self.seen = set()
+                go()
+                times.append(self.seen)
+        return times
+
+    def of_loop(self, loop: Loop, lines: coverage.Coverage) -> list[set[tuple[str, int]]]:
+        """What waits in each of five steps of a loop. Lines count as run where the last three run them."""
+        times: list[set[tuple[str, int]]] = []
+
+        def ended() -> None:
+            times.append(self.seen)
+            self.seen = set()
+            if len(times) == 2:
+                lines.switch_context(COUNTED)
+            if len(times) == 5:
+                lines.switch_context("")
+                raise Ended
+
+        self.seen = set()
+        with lines.collect():
+            loop.run(ended)
+        if len(times) < 5:
+            raise ValueError(f"the loop ran {len(times)} steps")
+        lines.get_data().set_query_context(COUNTED)
+        return times
+
+    def record(self, make: Callable[[], Step | Loop]) -> int:
         """Make a step, run it, and say how many lines wait each time."""
         seeded()
         lines = self.lines()
         with pretended(self.heard):
             go = make()
-            go(), go()
-            times = []
-            with lines.collect():
-                for _ in range(3):
-                    self.seen = set()
-                    go()
-                    times.append(self.seen)
+            times = self.of_loop(go, lines) if isinstance(go, Loop) else self.of_step(go, lines)
         self.collected(lines)
-        each = set.intersection(*times)
+        each = set.intersection(*times[-3:])
         for path, line in each:
             self.waits[path][line] += 1
         return len(each)

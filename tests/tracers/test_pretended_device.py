@@ -114,6 +114,37 @@ def test_what_the_steps_wait_for_is_not_told_of_the_package_that_calls_them(monk
     assert [*recorder.truth()["trained.py"]["waits"]] == ["3"]
 
 
+def test_of_a_loop_counts_what_each_of_its_steps_waits_for(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "fitted.py").write_text(
+        "import torch\n"
+        "def fit(net, batches):\n"
+        "    optimizer = torch.optim.SGD(net.parameters(), 0.1)\n"
+        "    print(net.weight.sum().item())\n"
+        "    for batch in batches:\n"
+        "        loss = net(batch).sum()\n"
+        "        loss.backward()\n"
+        "        optimizer.step()\n"
+        "        print(loss.item())\n"
+    )
+    steps = tmp_path / "steps.py"
+    steps.write_text(
+        "from fitted import fit\n@step\ndef fitted():\n    net = torch.nn.Linear(2, 1).to(D)\n"
+        "    return loop(lambda: fit(net, [torch.ones(3, 2, device=D)] * 9))\n"
+        "@step\ndef short():\n    return loop(lambda: None)\n"
+    )
+    import step_waits
+
+    recorder, makers = step_waits.Recorder(tmp_path), step_waits.makers(steps)
+    assert recorder.record(makers["fitted"]) == 1
+    truth = recorder.truth()["fitted.py"]
+    assert [*truth["waits"]] == ["9"]
+    assert truth["executed"] == [5, 6, 7, 8, 9]
+    with pytest.raises(ValueError, match="ran 0 steps"):
+        recorder.record(makers["short"])
+
+
 def test_a_file_of_steps_names_the_packages_that_no_step_needs(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(BENCHMARKS)
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
