@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from cli.compared import FIXED, STEP, compared, gated, on
 
 from syncscope import kineto
@@ -57,6 +58,7 @@ def test_what_a_gate_cannot_judge_is_no_pass(tmp_path):
     assert gated(tmp_path, unmarked, slow) == (2, ""), "no limit, and the sentence stands in the output"
 
 
+@pytest.mark.slow  # of three steps below, that are drawn
 def test_steps_that_are_all_shorter_or_longer_are_judged_however_far_they_vary(shared, tmp_path):
     """The same training on a V100, without and with workers of the loader: 174 to 181 ms, and 124 to 164."""
     one, other = (

@@ -290,7 +290,8 @@ LOADER = "loader = torch.utils.data.DataLoader([torch.randn(5, 4) for _ in range
 
 
 @pytest.mark.parametrize(
-    ("counts", "told"), [("0", None), ("next(steps)", "the same steps as written twice differ by ")]
+    ("counts", "told"),
+    [pytest.param("0", None, marks=pytest.mark.slow), ("next(steps)", "the same steps as written twice differ by ")],
 )
 def test_where_one_fix_changes_values_the_others_are_compared_in_one_process_if_that_can_be(
     project: Path, counts: str, told: str | None
@@ -340,7 +341,11 @@ def test_a_fix_that_changes_what_runs_once_leaves_the_others_in_one_process(proj
 
 
 @pytest.mark.parametrize(
-    ("called", "why"), [("main()", "runs once"), ("m = main\nm()", "is not begun anew in each step")]
+    ("called", "why"),
+    [
+        ("main()", "runs once"),
+        pytest.param("m = main\nm()", "is not begun anew in each step", marks=pytest.mark.slow),
+    ],
 )
 def test_so_it_does_in_the_head_of_a_function_around_the_loop(project: Path, called: str, why: str) -> None:
     head, _, rest = TRAIN.partition("torch.manual_seed(0)")
