@@ -21,7 +21,7 @@ _CLIPS = re.compile(
 _AROUND = re.compile(
     r"^_*(?:before|after)_(?:\w+_)?(?:exp|experience|epoch|fit|run|train|training|stage|task|experiment|simulation|session)$|"
     r"^_*(?:\w+_)?on_\w*(?:stage|epoch|loader|fit|train|training|experiment|simulation|run|validation|test|predict|exception|"
-    r"checkpoint)_(?:start|end|begin)$"
+    r"checkpoint)_(?:start|end|begin)$|^_*(?:begin|start|end|finish)_(?:task|epoch|stage|experience|training)$"
 )
 
 

@@ -28,6 +28,7 @@ from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.project.syntax import without_gradients
 from syncscope.rewrites.collect_on_device import collects
 
 STAYS = Stays.LAST
@@ -367,6 +368,8 @@ def _drafted(
 ) -> Draft:
     draft, total, number = Draft(function), added.total.id, "int" if whole else "float"
     asked = kept_as(function, tensor, whole, exact)
+    if _without_graph(function, added.statement):
+        asked = asked.replace(".detach()", "")
     kept = draft.part(f"{{t}}{asked}", t=detached(function, tensor) if asked else tensor)
     alone = not inside and not made_on_host(function, tensor)  # the total is a tensor that nobody else has
     takes_more = b"inference_mode" not in function.file.code  # made in there, it takes nothing in place outside of it
@@ -379,6 +382,11 @@ def _drafted(
     if loop is not None and used_after(function, total, loop):
         draft.insert_after(loop, f"{total} = {number}({total})")
     return draft
+
+
+def _without_graph(function: Function, statement: ast.stmt) -> bool:
+    """Whether a sum is added to where no graph is made: there is none to be kept apart from."""
+    return any(isinstance(each, ast.With) and without_gradients(each) for each in function.around(statement))
 
 
 def kept_as(function: Function, tensor: ast.expr, whole: bool, exact: bool) -> str:

@@ -89,10 +89,18 @@ def message(site: Site, view: View) -> str | None:
 
 def _is_row(site: Site, view: View) -> bool:
     """Whether what is copied is written at one place of something: `self.states[self.at] = torch.from_numpy(state)`."""
-    match view.function(site).parent(site.node):
-        case ast.Assign(targets=[ast.Subscript(slice=place)], value=value) if value is site.node:
+    function = view.function(site)
+    match function.parent(site.node):
+        case ast.Assign(targets=[ast.Subscript(slice=place)], value=value) as statement if value is site.node:
+            loop = function.loop(statement)
+            if isinstance(loop, ast.For) and isinstance(loop.target, ast.Tuple) and _same(place, loop.target.elts[0]):
+                return False  # of a batch, one of its parts: `for key, part in batch.items()`
             return any(isinstance(n, (ast.Name, ast.Attribute)) for n in getattr(place, "elts", [place]))
     return False
+
+
+def _same(one: ast.expr, other: ast.expr) -> bool:
+    return isinstance(one, ast.Name) and isinstance(other, ast.Name) and one.id == other.id
 
 
 def _is_table(site: Site, view: View) -> bool:

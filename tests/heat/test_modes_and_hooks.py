@@ -92,6 +92,9 @@ class Callback:
     def on_simulation_start(self, x: torch.Tensor):
         x.sum().item()  # cold
 
+    def end_task(self, x: torch.Tensor):
+        x.sum().item()  # cold
+
     def on_loader_end(self, x: torch.Tensor):
         x.sum().item()  # cold
 

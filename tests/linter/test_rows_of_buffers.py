@@ -37,3 +37,22 @@ def test_a_row_that_is_copied_is_told_to_stay_on_the_host(door, write, row):
     out = door("lint", "--all", "replay.py").out
     assert "`torch.from_numpy(state)` copies from the host and waits for it" in out
     assert ("a buffer that is filled row by row is better kept on the host" in out) == row
+
+
+def test_a_part_of_a_batch_that_is_sent_in_its_place_is_no_row(door) -> None:
+    door.write("sent.py", SENT)
+    assert "pin the memory and say non_blocking=True" in door("lint", "sent.py").out
+
+
+SENT = """
+import torch
+from torch.utils.data import DataLoader
+
+def train(model, data, optimizer, device):
+    for batch in DataLoader(data):
+        for key, part in batch.items():
+            batch[key] = part.to(device)
+        loss = model(**batch).mean()
+        loss.backward()
+        optimizer.step()
+"""

@@ -1,7 +1,7 @@
 """A total stays on the device where all passes of its loop are on one: what says so, and what does not."""
 
 import pytest
-from rules.driver import findings
+from rules.driver import FIXES, findings, fixed
 
 LOOP = """
 import torch
@@ -52,3 +52,25 @@ def test_what_is_read_beside_a_total_is_named() -> None:
     (found,) = [f for f in findings(BESIDE, "host-read") if f.place.line == 8]
     assert found.fix is not None
     assert found.fix.changes.endswith("; `other.item()`, another read beside it, stays, and waits as long")
+
+
+NORMS = """
+import torch
+
+class Trainer:
+    def update(self):
+        total, other = 0.0, 0.0
+        for p in self.model.parameters():
+            with torch.no_grad():
+                total += torch.norm(p, p=2, dtype=torch.float32).item() ** 2
+                other += torch.norm(p, p=2).item()
+        return total, other
+"""
+
+
+def test_what_is_added_up_without_gradients_and_in_float32_is_added_as_it_is() -> None:
+    after = fixed(NORMS, "host-read", allowed=FIXES)
+    assert "total += torch.norm(p, p=2, dtype=torch.float32) ** 2\n" in after
+    assert "other += torch.norm(p, p=2).float()\n" in after
+    tracked = fixed(NORMS.replace("with torch.no_grad()", "if self.on"), "host-read", allowed=FIXES)
+    assert "dtype=torch.float32).detach() ** 2\n" in tracked

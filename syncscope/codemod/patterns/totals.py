@@ -223,10 +223,15 @@ def is_float(function: Function, tensor: ast.expr) -> bool:
     return "float" in to or to.endswith(("double", "half"))
 
 
+_WIDE = frozenset(f"torch.{each}" for each in ("float", "float32", "float64", "double"))
+
+
 def is_wide(function: Function, tensor: ast.expr) -> bool:
-    """Whether a number is computed in float32 or more already, as it says: `norms.float().sum()`."""
+    """Whether a number is computed in float32 or more already, as it says: `x.float().sum()`, `x.sum(dtype=torch.double)`."""
     op = function.op(tensor)
     while op is not None:
+        if (dtype := op.keywords.get("dtype")) is not None:
+            return (function.dotted(dtype) or "") in _WIDE
         if op.name in ("float", "double"):
             return True
         if op.name not in ("sum", "mean", "norm", "max", "min", "abs", "square", "detach"):
