@@ -9,6 +9,7 @@ from syncscope.linter.engine import check_file
 from syncscope.model.finding import Safety
 
 
+@pytest.mark.xdist_group("in this repository")  # it is gone through, once in a process
 @pytest.mark.parametrize("name", [pytest.param("gan.py", marks=pytest.mark.slow), "digits.py"])
 def test_a_sample_is_offered_its_fixes_inside_the_project(name: str, tmp_path: Path) -> None:
     sample = Path(__file__).parents[2] / "samples" / name
