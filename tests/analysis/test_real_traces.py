@@ -73,6 +73,7 @@ def test_a100_ddp_the_wait_is_in_the_copy_and_half_hidden(report):
     assert found.lean_step < found.saving_step
 
 
+@pytest.mark.slow  # one of each vendor, framework and size is read by the other tests here
 def test_every_file_is_reproduced_or_refused(shared, report):
     """Of one file a graph's kernels are missing, of two others every other event: what the device did there nobody knows."""
     files = sorted((shared / "traces").rglob("*.json.gz"))

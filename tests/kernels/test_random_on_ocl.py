@@ -10,6 +10,7 @@ import cuda_random
 import numpy as np
 import pytest
 import torch
+from effort import in_turns
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
@@ -75,8 +76,12 @@ TABLE = json.loads(Path(__file__).with_name("cuda_random.json").read_text())  # 
 ROUNDED = ("randn", "normal", "exponential", "cauchy", "log_normal")
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_the_numbers_are_those_of_cuda(name, monkeypatch):
+DRAWS, SIZES = (list(dict.fromkeys(each)) for each in zip(*(name.rsplit(" ", 1) for name in TABLE), strict=True))
+
+
+@pytest.mark.parametrize(("draw", "size"), in_turns(DRAWS, SIZES[::-1]))
+def test_the_numbers_are_those_of_cuda(draw, size, monkeypatch):
+    name = f"{draw} {size}"
     monkeypatch.setattr(streams, "most", lambda: 132 * 2048)
     plans.forget()
     made = cuda_random.seen(drawn(cuda_random.draws("ocl")[name], cuda_random.SEED))

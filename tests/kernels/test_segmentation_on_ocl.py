@@ -21,6 +21,7 @@ def watched():
     queue.readers.pop()
 
 
+@pytest.mark.slow  # each of its operators agrees by PyTorch's samples, and optimised kernels pass the self-test
 def test_eight_steps_agree_with_the_cpu_by_kernels_that_are_optimised(forked, optimised):
     code = f"""
 import sys

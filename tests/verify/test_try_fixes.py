@@ -143,7 +143,7 @@ def run(forked: Python, program: str, *arguments: str, code: int = 0) -> tuple[s
     ("body", "line"),
     [
         pytest.param(CALLED, "history.append(found", id="called"),
-        pytest.param(FUNCTION, "total += loss", id="function"),
+        pytest.param(FUNCTION, "total += loss", id="function", marks=pytest.mark.slow),
         pytest.param(LOOP, "history.append(found", id="loop", marks=pytest.mark.slow),
         pytest.param(INSIDE, "history.append(found", id="inside", marks=pytest.mark.slow),
     ],
