@@ -23,24 +23,32 @@ _UNMEANT = re.compile(
     r"unnecessar\w*|syncscope)\b",
     re.IGNORECASE,
 )
+# A wish or an order: "# this waits", "# WAIT 2" and "# GPU sync" only note what happens, as who wants to be rid of it does.
+_WANTED = re.compile(
+    r"^\W*(we |let's |just )?(sync|synchroni[sz]e|wait)\b(?!\W*\d)|\b(block until|(to|then) (sync|synchroni[sz]e|wait)\b|"
+    r"forc(e|es|ed|ing)\b|ensur\w*|mak(e|es|ing) sure|must\b|need(s|ed)?\b|requir\w*|explicit\w*|deliberate\w*|"
+    r"intend\w*|intention\w*|on purpose|so that|tim(e|es|ed|ing|ings)\b|benchmark\w*|measur\w*|profil\w*)",
+    re.IGNORECASE,
+)
 _REGRETTED = re.compile(
     rf"{_WAITS.pattern}|\b(todo|fixme|hack|slow\w*|expensive|needless\w*|unnecessar\w*|instead|syncscope)\b",
     re.IGNORECASE,
 )
 
 
-def is_meant(source: SourceFile, site: Span, fix: Fix) -> bool:
-    """Whether a comment says that the host is to wait where a fix changes code: `x.item()  # force a sync`, or above it."""
+def is_meant(source: SourceFile, site: Span, fix: Fix) -> str:
+    """The comment that wants the host to wait where a fix changes code, `x.item()  # force a sync`, or above it; else ""."""
     if not (lines := _lines(source.code)):
-        return False
+        return ""
     starts = line_starts(source.code)
     changed = [site, *(edit.span for edit in fix.edits)]
-    said = set()
+    said: dict[str, None] = {}
     for span in changed:
         first, last = bisect_right(starts, span.start) - 1, bisect_right(starts, span.end) - 1
-        said |= {_comment(line) for line in lines[first : last + 1]}
-        said |= {_comment(line) for line in lines[max(first - 1, 0) : first] if line.lstrip().startswith(b"#")}
-    return any(_WAITS.search(each) and not _UNMEANT.search(each) for each in said)
+        above = [line for line in lines[max(first - 1, 0) : first] if line.lstrip().startswith(b"#")]
+        said |= dict.fromkeys(map(_comment, [*above, *lines[first : last + 1]]))
+    wanted = (each for each in said if _WAITS.search(each) and _WANTED.search(each) and not _UNMEANT.search(each))
+    return next(wanted, "").strip()
 
 
 def called_for(source: SourceFile, site: Site) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
+from textwrap import shorten
 
 from syncscope.linter import own_rules
 from syncscope.linter.config import LEAST, Config
@@ -66,7 +67,12 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
     if fix.safety is not Safety.SUGGEST:
         call = called_for(source, site)
         said = f"a comment here says why `{call}` is called" if call else ""
-        said = "a comment here says that the wait is meant" if is_meant(source, site.span, fix) else said
+        comment = is_meant(source, site.span, fix)
+        said = (
+            f'the comment "{shorten(comment, 40, placeholder=" ...")}" here says that the wait is meant'
+            if comment
+            else said
+        )
         if said:
             fix = replace(fix, safety=Safety.SUGGEST, changes="; ".join(filter(None, (said, fix.changes))), hint=True)
     if fix.hint and not config.all:

@@ -1,5 +1,7 @@
 """Classes of fixes that a strict reader of packages would not have merged: each is mended, or only suggested."""
 
+from textwrap import shorten
+
 import pytest
 from rules.driver import FIXES, findings, fixed
 
@@ -119,6 +121,11 @@ def test_a_scaler_is_told_of_where_its_optimizer_could_be_fused(made: str, rewri
     [
         ("force a sync, so that the clock is right", True),
         ("wait for the kernels", True),
+        ("CUDA sync, for honest timing", True),
+        ("sync", True),
+        ("WAIT 2 (per parameter!)", False),
+        ("GPU sync every step", False),
+        ("waits for the device", False),
         ("TODO: this syncs, remove it", False),
         ("does not wait", False),
         ("the mean of all", False),
@@ -129,7 +136,8 @@ def test_no_command_takes_away_a_wait_that_a_comment_wants(comment: str, meant: 
     code = "def f(x: torch.Tensor, log):\n    loss = x.mean()\n    log(loss.item()){}\n    {}log(loss.item())\n"
     for written in (code.format(f"  # {comment}", ""), code.format("", f"# {comment}\n    ")):
         fixes = [f.fix for f in findings(HEAD + written, "host-read") if f.fix is not None]
-        assert {fix.safety is Safety.SUGGEST and "is meant" in fix.changes for fix in fixes} == {meant}
+        said = f'the comment "{shorten(comment, 40, placeholder=" ...")}" here says that the wait is meant'
+        assert {fix.safety is Safety.SUGGEST and said in fix.changes for fix in fixes} == {meant}
 
 
 GRAPHS = """from torch_geometric.nn import global_add_pool
