@@ -14,7 +14,7 @@ from syncscope.project import conventions
 from syncscope.project.beside_training import PREDICTIONS, TARGETS
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import ancestry, bases
-from syncscope.project.of_file import kept
+from syncscope.project.of_file import MANY, kept
 from syncscope.project.syntax import dotted, name_of, statements, walk
 
 _READS_WEIGHTS = tuple(  # apart, for each is then looked for as a word
@@ -32,7 +32,7 @@ def _text_of(function: ProjectFunction) -> bytes:
     return source[starts[node.lineno - 1] : starts[min(node.end_lineno or node.lineno, len(starts) - 1)]]
 
 
-@kept(64)
+@kept(MANY)
 def holds_its_loop(function: ProjectFunction) -> bool:
     """Whether one of its loops is known to train; else all of it may be what does, and so is what runs a backward pass
     beside its loops: the update of an agent whose critic takes several steps of its own.
@@ -54,7 +54,7 @@ def _runs_backward_pass(function: ProjectFunction) -> bool:
     return False
 
 
-@kept(64)
+@kept(MANY)
 def holds_all_steps(function: ProjectFunction) -> bool:
     """Whether one of its loops goes over many steps, each with a backward pass and an optimizer's step: an update of a whole
     rollout, not a step that adds up gradients or goes over its networks.
@@ -185,7 +185,7 @@ def is_made_by_set_up(function: ProjectFunction) -> bool:
     )
 
 
-@kept(64)
+@kept(MANY)
 def calls_steps(function: ProjectFunction) -> bool:
     """Whether it calls what may be a step, or may hold the loop over them; `model.train()` is neither."""
     called = (name_of(each.func) for each in walk(function.node) if isinstance(each, ast.Call))
@@ -195,7 +195,7 @@ def calls_steps(function: ProjectFunction) -> bool:
 _READS = frozenset("item tolist cpu numpy float int bool".split())
 
 
-@kept(64)
+@kept(MANY)
 def computes_as_a_loss(function: ProjectFunction) -> bool:
     """Whether it compares predictions with targets, and reads nothing of it: many measures are trained on, too."""
     given = {name.removesuffix("s") for name in function.names}.union(function.names)
@@ -218,7 +218,7 @@ _KEPT_THERE = re.compile(
 )
 
 
-@kept(64)
+@kept(MANY)
 def keeps_on_device(cls: Class) -> bool:
     """Whether what objects of a class keep is sent to a device, or made there: a data set that does lies on it as a whole."""
     return _KEPT_THERE.search(cls.text) is not None

@@ -14,7 +14,7 @@ from syncscope.model.source import line_starts
 from syncscope.project import in_training
 from syncscope.project.bindings import Definition
 from syncscope.project.modules import Module, ProjectFunction
-from syncscope.project.of_file import kept
+from syncscope.project.of_file import MANY, kept
 from syncscope.project.syntax import statements
 
 
@@ -51,7 +51,7 @@ def for_others(function: ProjectFunction) -> Heat:
     return (Reason.FOR_OTHERS if in_steps else Reason.UNASKED)(function.name)
 
 
-@kept(64)
+@kept(MANY)
 def _gives_numbers(function: ProjectFunction) -> bool:
     """Whether all that it gives has been read from the device: `return total.item() / count`."""
     given = [each for each in statements(function.node) if isinstance(each, ast.Return)]

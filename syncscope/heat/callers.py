@@ -14,7 +14,7 @@ from syncscope.heat import blocks
 from syncscope.model.heat import Heat
 from syncscope.model.source import line_starts
 from syncscope.project.modules import Module, ProjectFunction
-from syncscope.project.of_file import kept
+from syncscope.project.of_file import MANY, kept
 from syncscope.project.syntax import expressions, held, name_of
 
 _IN_WORD = re.compile(rb"\w")
@@ -28,7 +28,7 @@ class Caller(NamedTuple):
     line: int
 
 
-@kept(64)
+@kept(MANY)
 def callers(module: Module, name: str, anyhow: bool) -> list[Caller | None]:
     """The calls of a function in its file; None where it is handed on uncalled, named outside of all functions, or, not
     `anyhow`, is no method of the caller's own object.

@@ -18,7 +18,7 @@ from syncscope.model.heat import IN_TRAINING, Heat, Reason, Role
 from syncscope.project import beside_training, cold_names, conventions, environments
 from syncscope.project.folders import root_of
 from syncscope.project.modules import Module, ProjectFunction
-from syncscope.project.of_file import kept
+from syncscope.project.of_file import MANY, kept
 from syncscope.project.private_names import is_private
 from syncscope.project.syntax import NO_GRAD, dotted, name_of, walk
 
@@ -67,7 +67,7 @@ def _of_file(module: Module) -> Heat | None:
     return next((Reason.TEACHES(name) for name in names if beside_training.teaches(name)), None)
 
 
-@kept(64)
+@kept(MANY)
 def of_function(function: ProjectFunction | None) -> Heat:
     """Hot or cold by the function, for what stands outside its loops: by itself, or by who speaks of it."""
     said = by_itself(function)
@@ -159,7 +159,7 @@ def _is_program(module: Module) -> bool:
     return guarded or at_top(module.tree) is not None
 
 
-@kept(64)
+@kept(MANY)
 def by_itself(function: ProjectFunction | None) -> Heat:
     """Hot or cold by the function alone, and by whether a step calls what its name, its folder or `no_grad` makes cold."""
     if function is None:

@@ -9,7 +9,7 @@ from syncscope.heat.by_name import picks_rows
 from syncscope.project import beside_training, conventions
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import ancestry, outside
-from syncscope.project.of_file import kept
+from syncscope.project.of_file import MANY, kept
 
 
 @lru_cache(maxsize=10_000)  # asked whenever a function is run
@@ -22,7 +22,7 @@ def on_host(function: ProjectFunction) -> bool:
     return _is_of_data(function.name) or (function.cls is not None and _holds_data(function.cls))
 
 
-@kept(64)  # asked whenever a method is run, of the classes of several files in turns
+@kept(MANY)  # asked whenever a method is run, of the classes of several files in turns
 def _holds_data(cls: Class) -> bool:
     """Whether a class is one of data sets by its name, or that of one that it derives from: `DatasetForNoise(BaseDataset)`."""
     kin = ancestry(cls)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import ParamSpec, TypeVar
 
+MANY = 1000  # functions and classes of a file and of those that it imports: no program that people write asks of more
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import re
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project.modules import ProjectFunction
-from syncscope.project.of_file import kept
+from syncscope.project.of_file import MANY, kept
 from syncscope.tensors.facts import ANY_DTYPE, BOOL, HOST, INT, NP_ARRAY, SCALAR, STRING, TENSOR, tensor
 
 # Google's and numpy's way, `name (type): text` and `name : type`, and Sphinx's, `:param type name: text`.
@@ -63,7 +63,7 @@ def _text(function: ProjectFunction) -> str:
     return text
 
 
-@kept(64)
+@kept(MANY)
 def _parameters(function: ProjectFunction) -> dict[str, Fact]:
     text = _text(function)
     if "ensor" not in text and "rray" not in text:

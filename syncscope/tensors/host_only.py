@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from syncscope.model.source import line_starts
 from syncscope.project.modules import ProjectFunction
-from syncscope.project.of_file import kept
+from syncscope.project.of_file import MANY, kept
 from syncscope.project.syntax import name_of, walk
 
 _PACKS, _CONVERTS = b"pack_padded_sequence(", b".numpy()"
@@ -16,7 +16,7 @@ _DEFINES = b"def " + _PACKS
 _SAME_PLACE = frozenset(("detach", "contiguous", "squeeze", "flatten"))
 
 
-@kept(64)
+@kept(MANY)
 def host_only(function: ProjectFunction) -> frozenset[str]:
     """The lengths of what a function packs, and what it has numpy see, where these are its parameters as they were given."""
     source, node = function.module.source, function.node

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from syncscope.project import devices
 from syncscope.project.modules import ProjectFunction
-from syncscope.project.of_file import kept
+from syncscope.project.of_file import MANY, kept
 from syncscope.project.syntax import dotted, name_of, walk
 from syncscope.tensors.call import Call
 from syncscope.tensors.instances import is_module
@@ -53,7 +53,7 @@ def _in_place(function: ProjectFunction) -> frozenset[int]:
     return frozenset(found)
 
 
-@kept(64)
+@kept(MANY)
 def filled_anew(function: ProjectFunction) -> frozenset[str]:
     """The arguments of which a function sends each entry, which takes its place: `batch[key] = batch[key].to(device)`."""
     every = walk(function.node)

@@ -176,8 +176,8 @@ def iterated(frame: Frame, node: ast.expr, over: Fact, trained: bool = False) ->
         return element(over), False
     if isinstance(ref, Instance) and (own := find_method(ref.cls, "__iter__")) is not None:
         over = call_function(own, frame, [], {}, over)
-    word = loader_of(frame, node)
     named = over.kind is UNKNOWN.kind or isinstance(over.ref, Instance)
+    word = loader_of(frame, node) if named or trained else ""
     batch = Fact(BATCH, device=SOMEWHERE, confidence=1, why=f"a batch of `{word}`")
     counted = isinstance(node, ast.Call) and name_of(node.func) == "enumerate"
     if named and (conventions.is_loader(word) or trained):

@@ -6,7 +6,7 @@ import re
 
 from syncscope.model.source import line_starts
 from syncscope.project.modules import ProjectFunction
-from syncscope.project.of_file import kept
+from syncscope.project.of_file import MANY, kept
 
 _SHOWS = re.compile(
     rb"\.(to|cuda|npu|xpu|backward)\(|device|model|net\b|accelerat|fabric|trainer|policy|actor|critic|encoder|decoder|optim|"
@@ -16,7 +16,7 @@ _SHOWS = re.compile(
 """What is sent to a device, or given to what lies on one, and who has batches brought there: one word of it is enough."""
 
 
-@kept(64)
+@kept(MANY)
 def shows_no_device(function: ProjectFunction) -> bool:
     """Whether the text of a function, and of what it stands in, speaks neither of a device nor of a network."""
     source, node = function.module.source, function.node
