@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from calls import grows_at_most
@@ -125,6 +126,61 @@ def test_a_file_of_many_takes_time_in_proportion(name):
         return FILES[name](n).encode()
 
     assert grows_at_most(lambda raw: engine.check("many.py", raw, EVERYTHING), size, made, times)
+
+
+MODULE = """import torch
+from torch import nn
+import torch.nn.functional as F
+from before@ import measure@
+
+def evaluate@(model, x):
+    return model(x).argmax(1)
+
+checks@ = [evaluate@, measure@]
+
+class Net@(nn.Module):
+    def forward(self, x):
+        for check in checks@:
+            x = x + check(self, x)
+        return self._normalize@(x)
+
+    def _normalize@(self, x, debug=False):
+        if debug:
+            self.describe@(x)
+        return x / x.max().item()
+
+    def describe@(self, x):
+        print(x.mean().item())
+
+def train@(loader, optimizer):
+    model = Net@()
+    for step, (x, y) in enumerate(loader):
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        if step % 100 == 0:
+            model.describe@(loss)
+"""
+LETTERS = str.maketrans("0123456789", "abcdefghij")  # a word that numbers make another is no other word
+
+
+def test_a_project_of_many_files_takes_time_in_proportion(tmp_path):
+    def made(n: int) -> Path:
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        (folder / "pyproject.toml").touch()
+        for number in range(n):
+            this, before = (f"{each:03}".translate(LETTERS) for each in (number, max(number - 1, 0)))
+            text = MODULE.replace("before@ import measure@", f"before{before} import evaluate{before} as measure@")
+            (folder / f"before{this}.py").write_text(text.replace("@", this))
+        return folder
+
+    def lint(folder: Path) -> None:
+        engine.project.cache_clear()
+        for path in sorted(folder.glob("*.py")):
+            engine.check_file(str(path), EVERYTHING)
+
+    assert grows_at_most(lint, 8, made, 2.3)
 
 
 def event(category: str, name: str, at: float, lasting: float, **args: object) -> dict[str, object]:
