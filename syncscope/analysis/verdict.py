@@ -158,17 +158,27 @@ def _settles(report: Report) -> str:
     if report.answer is not None and report.answer.decision is not Decision.TRY and not any(map(_tried, planned)):
         planned = []  # nothing is open of it
     lines = planned or doubtful
-    written = [line for line in lines if not _by_hand(line) and _tryable(line)][: len(planned) or 1]
-    if written:
-        number = len({line.place for line in written})
+    tried = written(report) if planned else [line for line in lines if _is_written(line)][:1]
+    if tried:
+        number = len({line.place for line in tried})
         what = f"these {number} lines" if number > 1 else "it" if len(report.lines) == 1 else "that line"
-        return f"`{trial(report, *written)}` measures {what}, and says where {BUDGET} are too few."
+        return f"`{trial(report, *tried)}` measures {what}, and says where {BUDGET} are too few."
     if not lines or not _tryable(lines[0]):
         return ""
     return (
         f"No command rewrites {lines[0].place}: `syncscope explain {lines[0].rule}` shows what people write, and "
         f"`syncscope verify --stale {_program(report)}` tells what a step without its wait takes."
     )
+
+
+def written(report: Report) -> list[Line]:
+    """The lines of the plan that can be tried: those with a rewrite, and of files that nobody read all."""
+    planned = [line for line in (report.lines[i] for i in report.plan) if _is_written(line)]
+    return [line for line in planned if line.finding] or planned
+
+
+def _is_written(line: Line) -> bool:
+    return not _by_hand(line) and _tryable(line)
 
 
 def trial(report: Report, *lines: Line) -> str:

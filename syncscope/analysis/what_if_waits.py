@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from syncscope.analysis.brought_together import staying
 from syncscope.analysis.price import unpriced
 from syncscope.analysis.verdict import name as named
-from syncscope.analysis.verdict import trial
+from syncscope.analysis.verdict import trial, written
 from syncscope.analysis.what_if_ground import NAMED, Ground
 from syncscope.model.commands import shows_fixes
 from syncscope.model.finding import Stays
+from syncscope.model.heat import Reason
 from syncscope.model.report import Line, Read, Report
 from syncscope.model.what_if import WhatIf
 
@@ -28,15 +30,15 @@ def waits(report: Report, ground: Ground, step: float) -> Iterator[WhatIf]:
     bound = high if answer.bound is None else answer.bound
     lines = [report.lines[n] for n in report.plan] or sorted(report.lines, key=_cost, reverse=True)
     lines_named = tuple(dict.fromkeys(line.place for line in lines if line.place))[:NAMED]
-    rewritten = _rewrites(report, ground, lines)
-    advice, rule = rewritten or (_first(report, lines), "")
+    advice, rule, tried = _rewrites(report, ground, lines) or _first(report, lines)
     ends = step * low, step * high, step * bound
-    yield WhatIf("nothing waits", step * answer.share, *ends, lines_named, advice, rule, answered=True, word="waits")
+    row = WhatIf("nothing waits", step * answer.share, *ends, lines_named, advice, rule, answered=True, word="waits")
+    yield replace(row, command=trial(report, *tried))
 
 
-def _rewrites(report: Report, ground: Ground, lines: Sequence[Line]) -> tuple[str, str] | None:
-    """The first rewrites of these lines, with where they are, and the rule that offers the first; None where most of what all
-    waits save is left with them."""
+def _rewrites(report: Report, ground: Ground, lines: Sequence[Line]) -> tuple[str, str, Sequence[Line]] | None:
+    """The first rewrites of these lines, with where they are, the rule that offers the first, and what is to be tried; None
+    where most of what all waits save is left with them."""
     of: dict[str, list[Line]] = {}
     for line in lines:
         if line.finding and line.finding.fix:
@@ -56,7 +58,8 @@ def _rewrites(report: Report, ground: Ground, lines: Sequence[Line]) -> tuple[st
     if ground.saved(freed=sorted(gone)) < MOST * ground.saved(freed=sorted(every)):
         return None
     told = "; ".join(title + _at(found) for title, found in chosen.items())
-    return told, next(iter(chosen.values()))[0].rule
+    tried = [line for found in chosen.values() for line in found]
+    return told, tried[0].rule, written(report) or tried
 
 
 def _at(lines: Sequence[Line]) -> str:
@@ -65,16 +68,57 @@ def _at(lines: Sequence[Line]) -> str:
     return f" (at {place.shortly})" if place else ""
 
 
-def _first(report: Report, lines: Sequence[Line]) -> str:
-    """Where to begin: its rewrite, with the command that tries it, or else shows it; where none fits, where to read of it."""
+def _first(report: Report, lines: Sequence[Line]) -> tuple[str, str, Sequence[Line]]:
+    """Where to begin: its rewrite, with the command that tries it, or else shows it; where none fits, where to read of it. With
+    no rule, and with the lines that are to be tried."""
     first = max(lines, key=_cost)
+    if len(together := _together(report, first)) > 1:
+        return _all_of(together), "", ()
     fix = first.finding.fix if first.finding else None
     if fix is not None and first.place is not None:
-        how = f"`{command}` tries" if (command := trial(report, first)) else f"{shows_fixes([first.place.path])} shows"
+        planned = written(report)
+        tried = planned if first in planned else [first]
+        how = f"`{command}` tries" if (command := trial(report, *tried)) else f"{shows_fixes([first.place.path])} shows"
         leaves = "" if fix.stays is Stays.NONE else "; one wait of them is left"
-        return f"first the waits of {named(first)}: {fix.title}, which {how}{leaves}"
-    read = f": `syncscope explain {first.rule}` shows what people write" if first.rule else ""
-    return f"first the waits of {named(first)}{read}"
+        return f"first the waits of {named(first)}: {fix.title}, which {how}{leaves}", "", tried
+    return f"first the waits of {named(first)}{_read_on(first)}", "", ()
+
+
+def _together(report: Report, first: Line) -> list[Line]:
+    """The line, and those that wait right after it and stay, as the linter tells: without it alone the host waits there."""
+    found = [first]
+    while (after := _after(report, found[-1])) is not None and after not in found:
+        found.append(after)
+    return found
+
+
+def _after(report: Report, line: Line) -> Line | None:
+    """What the linter says to wait right after a line, where it did wait, and no rewrite takes both."""
+    finding = line.finding
+    if finding is None or finding.heat.reason is not Reason.BEFORE or line.place is None:
+        return None
+    number = int(finding.heat.about[0])
+    at = [one for one in report.lines if one.place and (one.place.path, one.place.line) == (line.place.path, number)]
+    apart = [one for one in at if one.finding is None or one.finding.fix is None or one.finding.fix != finding.fix]
+    return apart[0] if apart else None
+
+
+def _all_of(lines: Sequence[Line]) -> str:
+    """What is to be done of several lines, none of which gains anything alone."""
+    first, *others = lines
+    names = f"{named(first)} and {', '.join(map(named, others))}"
+    each = "; ".join(
+        f"{line.place.shortly}: {line.finding.fix.title}"
+        if line.finding and line.finding.fix and line.place
+        else f"`syncscope explain {line.rule}` shows what people write"
+        for line in lines
+    )
+    return f"first the waits of {names}, together, as the first alone only moves its wait to the next: {each}"
+
+
+def _read_on(line: Line) -> str:
+    """Where to read of a line that has no rewrite."""
+    return f": `syncscope explain {line.rule}` shows what people write" if line.rule else ""
 
 
 def _cost(line: Line) -> float:

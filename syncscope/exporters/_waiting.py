@@ -11,6 +11,7 @@ from syncscope.exporters import _figures as figures
 from syncscope.exporters._rows import fitting, note
 from syncscope.exporters._source_frame import line_of
 from syncscope.model.answer import Decision
+from syncscope.model.heat import Reason
 from syncscope.model.report import Advice, Line, Report
 
 ROOM = 28  # columns for the place and the op; figures that leave less are not shown
@@ -213,6 +214,8 @@ def about(line: Line) -> Text:
     if fix and line.advice is not Advice.LEAVE:
         text.append(f"  rewrite: {fix.title} ")
         text.append(f"({fix.safety.value})", {"safe": "green", "unsafe": "yellow"}.get(fix.safety.value, "dim"))
+        if line.finding and line.finding.heat.reason is Reason.BEFORE:
+            text.append(f", but {line.finding.heat.words}", "yellow")
     elif line.rule and not fix and line.advice is not Advice.LEAVE:
         text.append(f"  {'no rewrite fits: ' if line.finding else ''}syncscope explain {line.rule}", "dim")
     return text

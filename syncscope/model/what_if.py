@@ -27,7 +27,7 @@ class WhatIf:
     `lines` are those that it is about, the dearest first; `advice` is what to write, `rule` the linter's that offers it.
     `between` are the lines of the launches between which the host does what goes, where it is such work.
     What is `answered` has the figure of the report's answer, which was measured of such recordings, whatever their replay.
-    `word` is its name where there is room for one.
+    `word` is its name where there is room for one. `command` tries its rewrites, suggestions, too; "" where nothing can.
     What saves little is `unsure` where it may as well save nothing, and is no advice on what to do first.
     `loops` is of how many loops, changed for real, the interval was learned; 0 where it comes from elsewhere. What is `bought`
     needs another machine, and is no advice on what to do first. `effort` is how much there is to write.
@@ -48,6 +48,7 @@ class WhatIf:
     answered: bool = False
     unsure: bool = False
     word: str = ""
+    command: str = ""
 
     @property
     def surely(self) -> str:

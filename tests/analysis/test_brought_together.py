@@ -1,13 +1,18 @@
 """What a rewrite saves that brings several reads together: the one that stays still waits."""
 
+from dataclasses import replace
+
 import pytest
 from drawn import Device
+from rich.console import Console
 from test_price import US, loop
 
 from syncscope.analysis.brought_together import staying
 from syncscope.analysis.summary import summarize
+from syncscope.exporters import terminal
 from syncscope.model.answer import Decision
 from syncscope.model.finding import Edit, Finding, Fix, Hazard, Safety, Stays
+from syncscope.model.heat import Reason
 from syncscope.model.source import Place, Span
 
 HAZARDS = [Hazard("host-read", "", "", ("item",))]
@@ -25,7 +30,9 @@ def said(program, *findings):
     paths = {line.place.path for line in plain.lines}
     (path,) = paths
     moved = [
-        Finding(f.rule, Place(path, f.place.line), f.column, f.end_line, f.end_column, f.span, "", 3, fix=f.fix)
+        Finding(
+            f.rule, Place(path, f.place.line), f.column, f.end_line, f.end_column, f.span, "", 3, fix=f.fix, heat=f.heat
+        )
         for f in findings
     ]
     return plain, summarize(trace, moved, HAZARDS)
@@ -103,3 +110,30 @@ def test_of_reads_that_are_made_one_the_rewrite_is_named_and_that_one_of_them_st
     advice = row_of_waits(report).advice
     assert ": read them at once, which `syncscope verify --budget " in advice
     assert advice.endswith(" tries; one wait of them is left")
+
+
+def test_a_wait_that_only_moves_to_the_next_line_is_named_with_that_line():
+    """The linter knows that line 58 waits right after, and stays: without line 57 alone the host waits there."""
+    loop_of = loop([57, 58], steps=20)
+    alone = replace(found(57, 0, Stays.NONE), heat=Reason.BEFORE("58"))
+    _, report = said(loop_of, alone)
+    row = row_of_waits(report)
+    assert row.advice == (
+        "first the waits of `item` at train.py:57 and `item` at train.py:58, together, as the first alone only moves its "
+        "wait to the next: train.py:57: read them at once; `syncscope explain host-read` shows what people write"
+    )
+    assert row.command == "", "a trial of one of them tells nothing"
+    with (console := Console(width=200)).capture() as shown:
+        console.print(terminal.render(report, 200))
+    assert "rewrite: read them at once (safe), but line 58 waits right after, and stays" in shown.get()
+    _, elsewhere = said(loop_of, replace(alone, heat=Reason.BEFORE("59")))
+    assert "together" not in row_of_waits(elsewhere).advice, "nothing waited at line 59"
+
+
+def test_the_lines_of_rewrites_that_are_named_are_those_of_the_command():
+    """Of suggestions, too: nobody tries them who is not asked for their lines."""
+    program = [[("launch", 0, 500 * US), ("read", 57, 0), ("work", 400 * US)]] * 12
+    _, report = said(program, found(57, 0, Stays.NONE))
+    row = row_of_waits(report)
+    assert row.advice.startswith("read them at once (at ")
+    assert row.command == f"syncscope verify --budget 2m --line {report.lines[0].place} PROGRAM"
