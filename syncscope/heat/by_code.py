@@ -151,6 +151,11 @@ def evaluates(function: ProjectFunction) -> bool:
 _EVALUATED = conventions.MODELS | {"self"}
 
 
+def sends_objects(function: ProjectFunction) -> bool:
+    """Whether it sends objects of Python to other ranks, as bytes: of results, once for many steps."""
+    return b"pickle.dumps(" in function.module.source and b"pickle.dumps(" in _text_of(function)
+
+
 def reads_weights(function: ProjectFunction) -> bool:
     """Whether it reads weights from a file: `torch.load(path)`, `load_file(path)`."""
     text = _text_of(function)

@@ -325,6 +325,8 @@ def _by_code(case: Judged) -> Heat | None:
         return Reason.INFERENCE(name)
     if by_code.evaluates(function):
         return Reason.EVALUATION(name)
+    if by_code.sends_objects(function):
+        return Reason.TO_HOST(name)
     if by_code.reads_weights(function):
         return Reason.SET_UP(name)
     kept = by_code.kept_by_hand(function)

@@ -82,7 +82,8 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
             return "the first wait for each mask stays, and others follow it"
     if _joins_few(fix, sites, view):
         return "so few numbers are read as fast one by one, once the first has waited"
-    if fix.rewrite.startswith("merge_") and (line := _waits_after(fix, sites, states, view)):
+    copies = fix.safety is Safety.UNSAFE and len(sites) == 1 and sites[0].op.family is Family.COPY
+    if (copies or fix.rewrite.startswith("merge_")) and (line := _waits_after(fix, sites, states, view)):
         return f"line {line} waits right after, and stays"
     if sites and (line := _waits_before(fix, sites[0], states, view)):
         return f"line {line} has just waited, and is mended by hand alone"
@@ -175,9 +176,7 @@ def _read_anyway(
     """What else each pass of a training loop reads, which nothing mends without more ado, where a fix of a read or of a copy in
     it changes what is to be reviewed: the host waits for the whole pass all the same; "" where nothing does.
     """
-    told = [
-        site for finding, site in places if site is not None and finding.heat.reason in _PASSES and not finding.repeats
-    ]
+    told = [site for finding, site in places if site is not None and _once_a_pass(finding, site)]
     if fix.safety is not Safety.UNSAFE or len(told) < len(places):
         return ""
     if any(site.op.family not in (Family.READ, Family.COPY) for site in told):
@@ -194,6 +193,11 @@ def _read_anyway(
         if not mended and loop in function.around(other.node) and not function.sometimes(other.node, loop):
             return f"line {other.place.line} waits on each pass as well, and stays"
     return ""
+
+
+def _once_a_pass(finding: Finding, site: Site) -> bool:
+    """Whether something waits once in each pass of a training loop; the parts of a batch may be sent one by one."""
+    return finding.heat.reason in _PASSES and (not finding.repeats or site.op.family is Family.COPY)
 
 
 def _surely(said: Finding) -> bool:

@@ -4,7 +4,8 @@ import re
 
 ASIDE = frozenset(
     """test tests testing test_utils test_functions benchmark benchmarks benchmarking profile profiling profiler
-    scripts cli bin demo demos loaders data datasets data_transform data_utils data_util preprocess preprocessing
+    scripts cli bin demo demos loaders data datasets data_readers
+    data_transform data_utils data_util preprocess preprocessing
     postproc postprocess postprocessing post_processing
     transforms tokenizers tokenization eval evaluate evaluation evaluator evaluators val scoring inference trackers tools
     analysis statistics hub_interface sequence_generator generation dpm_solver loggers visualization visualizer visualizers
@@ -43,8 +44,8 @@ SCRIPT = re.compile(
 )
 NO_STEPS = frozenset(
     """test tests testing test_utils benchmark benchmarks benchmarking profile profiling profiler loader loaders data datasets
-    data_transform data_utils data_util preprocess preprocessing transforms tokenizers eval evaluate evaluation evaluator
-    evaluators val scoring transform dataloaders dataloader data_loaders data_loader datamodules data_modules predict
+    data_readers data_transform data_utils data_util preprocess preprocessing transforms tokenizers eval evaluate evaluation
+    evaluator evaluators val scoring transform dataloaders dataloader data_loaders data_loader datamodules data_modules predict
     predictor pipelines""".split()
 )
 """Those of them in which also a `forward` or a `step` is none of the training."""

@@ -68,7 +68,7 @@ _WORDS_OF_EVALUATION = r"""
 """
 EVALUATION = re.compile(
     rf"(^|_)({'|'.join(_WORDS_OF_EVALUATION.split())})(_|$)|"
-    r"^_?(generate|transcribe|synthesi[sz]e)$|^make_experience$|_nms$|(^|_)human_readable$|^attack$|(^|_)viterbi(_|$)|(^|_)top_[akp]_(\w+_)?(logits|filter\w*|sampl\w+)$|(^|_)detect_(faces?|objects?|images?)$|"
+    r"^_?(generate|transcribe|synthesi[sz]e)$|^make_experience$|_nms$|(^|_)human_readable$|^attack$|(^|_)sampling_(outputs?|loop|results?)$|(^|_)viterbi(_|$)|(^|_)top_[akp]_(\w+_)?(logits|filter\w*|sampl\w+)$|(^|_)detect_(faces?|objects?|images?)$|"
     r"^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$"
 )
 # What evaluates what it trains: its steps are in there.

@@ -43,6 +43,7 @@ def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> No
         "_compute_default_rope_parameters",
         "make_output_human_readable",
         "attack",
+        "get_sampling_output",
     ],
 )
 def test_what_runs_once_is_cold(name: str) -> None:

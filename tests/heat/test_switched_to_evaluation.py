@@ -3,6 +3,7 @@
 from heat.hot_lines import heat
 
 SOURCE = b"""
+import pickle
 import torch
 
 class Learner:
@@ -24,6 +25,10 @@ class Learner:
         if still:
             self.model.eval()
         return self.model(x).sum().item()  # hot
+
+def all_gather(data, size: torch.Tensor):
+    sent = pickle.dumps(data)
+    return size.max().item()  # cold
 
 class Dropped(torch.nn.Module):
     def forward(self, x: torch.Tensor, step):

@@ -151,3 +151,24 @@ class Agent:
         return told, sum(part.item() for part in parts.values())
 """
     assert {f.fix for f in found(code)} == {None}
+
+
+def test_parts_of_a_batch_sent_one_by_one_before_a_read_that_stays_are_sent_by_hand() -> None:
+    code = LOOP.format(CHECK, "pass").replace(
+        "x, y = x.to(device), y.to(device)", "x, y = [part.to(device) for part in (x, y)]"
+    )
+    assert {f.fix for f in found(code)} == {None}
+
+
+def test_what_is_copied_right_before_a_read_that_stays_is_made_on_the_device_by_hand() -> None:
+    code = """
+import torch
+
+class Loss(torch.nn.Module):
+    def forward(self, x: torch.Tensor, n: int, size: float):
+        x = x.cuda()
+        count = torch.as_tensor([n / size], dtype=torch.float, device=x.device)
+        count = torch.clamp(count / self.ranks, min=1).item()
+        return self.part(x, count)
+"""
+    assert {f.fix for f in found(code) if f.rule == "tensor-literal-on-device"} == {None}
