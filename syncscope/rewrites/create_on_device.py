@@ -13,6 +13,7 @@ from syncscope.codemod.templates import Part
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.project.syntax import each_of
 
 NEW = {"torch.zeros": "zeros", "torch.ones": "ones", "torch.empty": "empty"}
 TITLE = "make it on the device"
@@ -123,6 +124,26 @@ EXAMPLES = (
             scaled = x * torch.arange(x.shape[1], device=x.device).to(x.dtype)
             eye = torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
             return scaled, eye, torch.ones(3, dtype=torch.long, device=x.device).to(x.dtype)
+        """,
+        Safety.SAFE,
+        "x: float[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            mask = torch.zeros_like(x)
+            mask[..., ::2] = torch.tensor(1).type_as(x)  # !
+            return x * mask
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            mask = torch.zeros_like(x)
+            mask[..., ::2] = 1
+            return x * mask
         """,
         Safety.SAFE,
         "x: float[n, m]",
@@ -318,10 +339,21 @@ def number_as_another(site: Site, function: Function) -> Fix | None:
                     if site.node in choices and len(choices) > 1:
                         draft.replace(site.node, "{n}", n=number)
                         return draft.fix("choose the number", Safety.UNSAFE, "it takes the dtype of the other choice")
+                case ast.Assign(targets=[ast.Subscript(value=kept, slice=place)]) if all(
+                    map(_is_plain, each_of(place))
+                ):
+                    if function.fact(kept).is_tensor and function.fact(kept).confidence >= 2:
+                        draft.replace(site.node, "{n}", n=number)
+                        return draft.fix("write the number", Safety.SAFE)
             alike = {"dtype": draft.part("{x}.dtype", x=other), "device": draft.part("{x}.device", x=other)}
             draft.replace(site.node, "{call}", call=filling(draft, made, number, "()", **alike))
             return draft.fix(TITLE, Safety.SAFE)
     return None
+
+
+def _is_plain(part: ast.expr) -> bool:
+    """Whether a part of an index is a slice, or written out: what stands there is filled without a copy of the number."""
+    return isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and not isinstance(part.value, bool | str))
 
 
 def fixed(draft: Draft, move: ast.expr, name: str | None, exact: bool, dtype: str = "") -> Fix | None:
