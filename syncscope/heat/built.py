@@ -45,7 +45,7 @@ class Built:
         self.files.update(files, (each.path for each in roots))
         for path in files:
             text = self._program.at_top(path, as_program=True)
-            self._take(path, text, [word for word in words(text) if not self._program.evaluates(word)])
+            self._take(path, text, [word for word in self._words_at(path, text) if not self._program.evaluates(word)])
         self._add(roots)
         while self._todo:
             each = self._todo.pop()
@@ -76,7 +76,12 @@ class Built:
             self._visited.add(path)
             text = self._program.at_top(path, as_program=False)
             self._look_up(path, text)
-            self._take(path, text, words(text))
+            self._take(path, text, self._words_at(path, text))
+
+    def _words_at(self, path: str, text: bytes) -> set[bytes]:
+        """What a text speaks of that stands in no function."""
+        said = words(text)
+        return said | self._said.renamed(path, self._program.sources[path], said)
 
     def _look_up(self, path: str, text: bytes) -> None:
         """Take what a text may find by a name that it makes: all that its file speaks of, or all of a module."""
@@ -111,7 +116,7 @@ class Built:
             self._opened.add(table)
             for other, statement in new:
                 self.files.add(other)
-                self._take(other, statement, words(statement))
+                self._take(other, statement, self._words_at(other, statement))
 
     def _build(self, name: str) -> None:
         """Take a class, and what it is derived from: what Python or the base class calls, and what is asked of objects."""

@@ -20,6 +20,7 @@ from syncscope.heat.gone_through import GoneThrough
 from syncscope.heat.imported import Imported
 from syncscope.heat.makers import Makers
 from syncscope.heat.parsed_text import parsed
+from syncscope.heat.places import places
 from syncscope.heat.surely_in_steps import Certain
 from syncscope.model.heat import Reason
 from syncscope.project import cold_names, conventions
@@ -29,7 +30,6 @@ from syncscope.project.syntax import dotted, name_of, walk
 
 _LONGEST = 80  # bytes of a name
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
-_IN_WORD = re.compile(rb"\w")
 _LAST = re.compile(rb"(\w+)(?:\([^()\n]*\))?\Z")
 _FEW = (
     3  # methods of one name, of modules none that overrides another, of which one that is called on anything is meant
@@ -132,7 +132,8 @@ class Calls:
     ) -> Iterator[tuple[ast.expr, list[FunctionText]]]:
         """Where a function says one of the `wanted` names, and which it means that were not known to be called."""
         every = walk(tree)
-        named: list[Any] = [each for each in every if name_of(each) in wanted]  # names and attributes alone have one
+        under = {word: name for name in wanted for word in self.imported.under(name, caller.path)}
+        named: list[Any] = [each for each in every if name_of(each) in under]  # names and attributes alone have one
         called = {id(each.func) for each in every if isinstance(each, ast.Call)} if named else set()
         alone = {
             id(each.value.func) for each in every if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)
@@ -140,7 +141,7 @@ class Calls:
         wrapped = _wrapped(every) if caller.name == "__init__" and named else ()
         through = self._gone_through.of(caller.text()) if named else {}
         for node in named:
-            name, is_called = name_of(node), id(node) in called
+            name, is_called = under[name_of(node)], id(node) in called
             if dotted(node) in wrapped:
                 continue
             if not is_called:
@@ -224,18 +225,14 @@ class Calls:
 
     def _may_call(self, name: str, text: bytes, caller: FunctionText) -> bool:
         """Whether a text may call one that is not known to be called: only then it is parsed."""
-        word = name.encode()
-        at = text.find(word)
-        while at >= 0:
-            end = at + len(word)
-            if not (text[at - 1 : at].isalnum() or text[at - 1 : at] == b"_" or _IN_WORD.match(text, end)):
+        for word in self.imported.under(name, caller.path):
+            for at, end in places(word.encode(), text):
                 owner = _before(text, at - 1) if text[at - 1 : at] == b"." else None
                 is_called = text[end : end + 1] == b"("
                 if is_called and caller.name == "__init__":
                     pass  # once
                 elif self._meant(name, owner, caller, is_called) or (is_called and self._made(name, owner, caller)):
                     return not _is_behind(text, at)
-            at = text.find(word, end)
         return False
 
     def _meant(

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 
 from syncscope.project.definitions import Definitions
-from syncscope.project.outline import FunctionText, names_imported, names_of_modules
-
-_ALIAS = re.compile(rb" as[ \t]+(\w+)[ \t]*[,)\n#]")  # begins with what can be looked for at once
-_NAMED = re.compile(rb"(\w+)[ \t]*\Z")
-_LONGEST = 80  # bytes of a name
+from syncscope.project.outline import FunctionText, aliases, names_imported, names_of_modules
 
 
 class Imported:
@@ -36,12 +31,13 @@ class Imported:
     def aliases(self, path: str) -> dict[str, str]:
         """What a file calls what it imports under another name: `boxes as box_ops`."""
         if path not in self._aliases:
-            source = self._sources[path]
-            found = (
-                (_NAMED.search(source, max(m.start() - _LONGEST, 0), m.start()), m) for m in _ALIAS.finditer(source)
-            )
-            self._aliases[path] = {alias[1].decode(): name[1].decode() for name, alias in found if name is not None}
+            found = aliases(self._sources[path]).items()
+            self._aliases[path] = {alias.decode(): name.decode() for alias, name in found}
         return self._aliases[path]
+
+    def under(self, name: str, path: str) -> list[str]:
+        """What a file calls what is defined under a name: that, and what it imports it as."""
+        return [name, *(alias for alias, of in self.aliases(path).items() if of == name != alias)]
 
     def meant(self, name: str, path: str, functions: Iterable[FunctionText]) -> list[FunctionText]:
         """Those of these functions of a name that it may mean in a file: of its own, else of what it is imported from.

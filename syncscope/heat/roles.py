@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from syncscope.heat.brackets import up_to_closing
 from syncscope.heat.by_text import goes_on
+from syncscope.heat.places import places
 from syncscope.model.heat import Role
 from syncscope.project.outline import ClassText, FunctionText, place, plain
 
@@ -18,7 +19,6 @@ _GIVEN = tuple(
     re.compile(rb"%b(?<!\w%b)\s*=\s*(?:\w+\.)*(\w+)" % (each, each)) for each in (b"collate_fn", b"transform")
 )
 _LONGEST = 3000  # bytes of a list of transforms that is gone through
-_IN_WORD = re.compile(rb"\w")
 _HEAD = re.compile(rb"class \w+[ \t]*(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
 
 
@@ -79,12 +79,7 @@ def _not_used(names: Collection[str], sources: Iterable[bytes]) -> set[str]:
 
 def _speaks_of(word: bytes, text: bytes) -> int:
     """How often a word stands in a text by itself."""
-    found, at = 0, text.find(word)  # in a tenth of the time that a pattern of its own would take
-    while at >= 0:
-        end = at + len(word)
-        found += not (_IN_WORD.match(text, at - 1) if at else None) and not _IN_WORD.match(text, end)
-        at = text.find(word, end)
-    return found
+    return sum(1 for _ in places(word, text))
 
 
 def unused_namesakes(

@@ -40,7 +40,7 @@ class SpokenInSteps(Spoken):
             function, _, flag = key.removesuffix(")").rpartition("(")
             self._off[function].add(flag)
         self.as_attribute, self._known, self._asking = spoken.as_attribute, spoken._known, spoken._asking
-        self._all = spoken
+        self._all, self._aliases = spoken, spoken._aliases
         self._words = {}
         self._cold: dict[tuple[str, int], dict[bytes, bool]] = {}
 

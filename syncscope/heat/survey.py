@@ -28,7 +28,7 @@ from syncscope.project import conventions, devices
 from syncscope.project.definitions import Definitions
 from syncscope.project.environments import drives
 from syncscope.project.importers import asks_of_parameters, brought
-from syncscope.project.outline import FunctionText, Imported, outlined, plain, without_imports, words
+from syncscope.project.outline import FunctionText, Imported, aliases, outlined, plain, without_imports, words
 
 IsHot = Callable[[str, str], bool]
 """Whether the steps of others call a function, by its path and dotted name."""
@@ -189,7 +189,10 @@ class Survey(Definitions):
     def said_outside(self) -> set[bytes]:
         """What files speak of outside of all functions; what stands in `__all__`, or as text in a table, is but named."""
         texts = (QUOTED.sub(b"", plain(without_imports(self.outside[path]))) for path in self.talking)
-        return {word for text in (*texts, *(self.held or self._filled_last())) for word in words(text)}
+        found = {word for text in (*texts, *(self.held or self._filled_last())) for word in words(text)}
+        for path in self.talking:
+            found.update(name for alias, name in aliases(self.sources[path]).items() if alias in found)
+        return found
 
     def _filled_last(self) -> Iterator[bytes]:
         """What fills tables behind the last function of a file, to whose text it is taken."""

@@ -45,7 +45,7 @@ def around(
         starting |= {
             path
             for path, text in program.outside.items()
-            if _calls_one(program, path, called.intersection(words(text)), text, keys)
+            if _calls_one(program, path, called.intersection(_said_at(program, path, text, said)), text, keys)
         }
         new = [
             each
@@ -55,6 +55,12 @@ def around(
         for each in new:
             found[each.key] = left.pop(each.key)
     return [*found.values()], starting
+
+
+def _said_at(program: TrainingProgram, path: str, text: bytes, said: Spoken) -> set[bytes]:
+    """What a text speaks of that stands in no function."""
+    every = words(text)
+    return every | said.renamed(path, program.sources[path], every)
 
 
 def _calls_one(program: TrainingProgram, path: str, said: Iterable[bytes], text: bytes, keys: Collection[str]) -> bool:

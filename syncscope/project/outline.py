@@ -121,6 +121,7 @@ class Spoken:
         self.as_attribute = {b"." + word: word for word in named}  # `ops.sized` speaks of a function, too
         self._known = named | {b"." + word for word in named}
         self._words: dict[tuple[str, int], tuple[bytes, ...]] = {}
+        self._aliases: dict[str, dict[bytes, bytes]] = {}
 
     def by(self, function: FunctionText) -> tuple[bytes, ...]:
         """The words of a function."""
@@ -129,8 +130,17 @@ class Spoken:
         if found is None:
             text = _without_prose(function.text())
             said = words(text) | {b"." + name.encode() for _, name in self.asked(text)}
+            said |= self.renamed(function.path, function.source, said)
             found = self._words[key] = tuple((said & self._known) - _beside_training(function.name, text))
         return found
+
+    def renamed(self, path: str, source: bytes, said: set[bytes]) -> set[bytes]:
+        """What the words of a file mean by which it calls what it imports under another name."""
+        here = self._aliases.get(path)
+        if here is None:
+            here = {alias: name for alias, name in aliases(source).items() if name in self._known and name != alias}
+            self._aliases[path] = here
+        return {here[word] for word in here.keys() & said} if here else set()
 
     def asked(self, text: bytes) -> list[tuple[str, str]]:
         """The methods that a text has others call by their names, each behind who calls it: `call_hook("masking")`."""
@@ -240,6 +250,17 @@ def imported_by(sources: Mapping[str, bytes]) -> dict[str, Imported]:
     return found
 
 
+_AS = re.compile(rb"(?<=[\w)]) as[ \t]+(\w+)[ \t]*[,)\n#]")
+_NAMED = re.compile(rb"(\w+)[ \t]*\Z")
+_LONGEST = 80  # bytes of a name
+
+
+def aliases(source: bytes) -> dict[bytes, bytes]:
+    """What a file calls what it imports under another name: `boxes as box_ops`."""
+    found = ((_NAMED.search(source, max(m.start() - _LONGEST, 0), m.start()), m) for m in _AS.finditer(source))
+    return {alias[1]: name[1] for name, alias in found if name is not None}
+
+
 def names_imported(source: bytes) -> Iterator[str]:
     """The names that a file imports from others, as they are defined there."""
     for _, name in names_of_modules(source):
@@ -276,6 +297,7 @@ def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassTe
     heads: dict[str, tuple[tuple[str, ...], bool]] = {}
     ends: dict[int, int] = {}
     waiting: list[tuple[int, int]] = []  # indentation and index of functions whose end is not known
+    known = aliases(source) if b"class " in source else {}
     for match in sorted((each for what in _DEFINED for each in what.finditer(source)), key=re.Match.start):
         line = source.rfind(b"\n", 0, match.start())
         before = source[line + 1 : match.start()].removesuffix(b"async ").expandtabs()
@@ -297,7 +319,9 @@ def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassTe
         elif not function and not inside:
             head = _BASES.match(source, match.end())
             named = head[1].split(b",") if head is not None else []
-            bases = tuple(each.split(b"[")[0].strip().rpartition(b".")[2].decode() for each in named)
+            bases = tuple(
+                known.get(base := each.split(b"[")[0].strip(), base.rpartition(b".")[2]).decode() for each in named
+            )
             heads[name] = bases, _is_decorated(source, line)
     outside, last, written = [], 0, []
     methods: dict[str, dict[str, FunctionText]] = defaultdict(dict)

@@ -187,3 +187,71 @@ def test_a_package_in_no_project_is_for_others_where_it_offers_something(tmp_pat
         (folder / f"{name}.py").write_text(textwrap.dedent(text))
     layers = folder / "layers.py"
     assert [site.hot for site in sites(layers.read_bytes(), str(layers), Project())] == [hot]
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_what_is_imported_under_another_name_is_trained_and_called_all_the_same(tmp_path: Path, renamed: bool) -> None:
+    files = {
+        "nets": """
+            import torch
+
+            class Base(torch.nn.Module):
+                def forward(self, x: torch.Tensor):
+                    return self.scaled(x)
+
+                def scaled(self, x: torch.Tensor):
+                    return x / x.sum().item()  # hot
+
+            class Other(torch.nn.Module):
+                def forward(self, x: torch.Tensor):
+                    return x / x.sum().item()  # cold
+        """,
+        "measures": """
+            import torch
+
+            def shares(x: torch.Tensor):
+                return x / x.sum().item()  # hot
+
+            @torch.no_grad()
+            def accuracy(x: torch.Tensor):
+                return x / x.sum().item()  # hot
+
+            def unused(x: torch.Tensor):
+                return x / x.sum().item()  # cold
+        """,
+        "model": """
+            import torch
+            from nets import Base as Above, Other
+            from measures import accuracy as acc, shares as shared
+
+            class Network(Above):
+                def forward(self, x):
+                    return shared(super().forward(x)) * acc(x)
+        """,
+        "train": """
+            from model import Network as Net
+
+            def main(loader, optimizer):
+                model = Net()
+                for x in loader:
+                    model(x).mean().backward()
+                    optimizer.step()
+
+            if __name__ == "__main__":
+                main()
+        """,
+    }
+    for name, text in files.items():
+        for alias, named in (("Above", "Base"), ("acc", "accuracy"), ("shared", "shares"), ("Net", "Network")):
+            if not renamed:
+                text = (
+                    text.replace(f"{named} as {alias}", named)
+                    .replace(f"{alias}(", f"{named}(")
+                    .replace(f"({alias})", f"({named})")
+                )
+        (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
+    for name in ("nets", "measures"):
+        path = tmp_path / f"{name}.py"
+        lines = enumerate(path.read_text().splitlines(), 1)
+        marked = {n: line.endswith("# hot") for n, line in lines if line.endswith(("# hot", "# cold"))}
+        assert {site.place.line: site.hot for site in sites(path.read_bytes(), str(path), Project())} == marked
