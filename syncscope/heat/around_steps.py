@@ -8,8 +8,8 @@ from syncscope.heat import blocks
 from syncscope.heat.parsed_text import parsed
 from syncscope.project.outline import FunctionText
 
-_SPELLED = (b"optimize_parameters(", b"step(", b"batch(")  # how each of these calls ends: most functions hold none
-_CALLS = re.compile(rb"(?<!def )\b(?:optimize_parameters|train(?:ing)?_(?:one_|on_)?(?:step|batch))\(")
+_SPELLED = (b"optimize_parameters(", b"step(", b"batch(", b"train(")  # how these calls end: most functions hold none
+_CALLS = re.compile(rb"(?<!def )\b(?:optimize_parameters\(|train(?:ing)?_(?:one_|on_)?(?:step|batch)\(|train\([\w*])")
 _LOOP = re.compile(rb"^[ \t]+(?:async[ \t]+for|for|while)\b", re.MULTILINE)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import lru_cache
 
 from syncscope.heat.backward import calls_one, speaks_of_backward
@@ -20,9 +21,12 @@ PACED = Reason.PACED()
 @kept(64)  # asked for each call in a loop, and for each pass through it
 def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -> bool:
     """Whether a loop is a training loop: it holds a backward pass, or stands in a function called so and calls its steps, or
-    asks an environment and updates an agent, or keeps what it is to learn from.
+    hands each batch to what trains on it, or asks an environment and updates an agent, or keeps what it is to learn from.
+    A loop over the parts of one step is none by itself.
     """
-    if runs_backward(node, source):
+    if _over_parts(node):
+        return False
+    if runs_backward(node, source) or _hands_batches_on(node):
         return True
     if name in conventions.LOOPS and any(
         isinstance(each, ast.Call) and conventions.STEP.search(name_of(each.func)) for each in walk(node)
@@ -36,6 +40,46 @@ def trains(node: ast.For | ast.AsyncFor | ast.While, name: str, source: bytes) -
 def runs_backward(node: ast.For | ast.AsyncFor | ast.While, source: bytes) -> bool:
     """Whether a loop holds a backward pass, or calls what does."""
     return speaks_of_backward(node, source) and any(calls_one(each, source) for each in walk(node))
+
+
+def _over_parts(node: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether a loop goes over the parts of a batch, or of an update: `range(accumulation_steps)`, `range(n_critic)`."""
+    match node:
+        case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[*counts])):
+            return any(_PARTS.search(ast.unparse(each)) for each in counts)
+    return False
+
+
+_PARTS = re.compile(
+    r"accum|micro_?batch|(^|\W|_)n?_?critics?($|\W|_(iters|steps|updates))|(^|\W|_)[dDgG]_(steps|iters|updates)"
+)
+
+
+def _hands_batches_on(node: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether a loop over batches gives each to a function called so: `for x, y in loader: losses = train(x, y)`."""
+    if not isinstance(node, ast.For) or not (
+        over_loader(node.iter) or conventions.OVER_BATCHES.search(_over(node.iter))
+    ):
+        return False
+    parts = {each.id for each in walk(node.target) if isinstance(each, ast.Name)}
+    if conventions.of_evaluation(_over(node.iter)):
+        return False
+    return any(
+        isinstance(each, ast.Call)
+        and _TRAINS.match(name_of(each.func))
+        and any(isinstance(given, ast.Name) and given.id in parts for given in each.args)
+        for each in walk(node)
+    )
+
+
+_TRAINS = re.compile(r"^_?(train|learn)(_on)?(_(one_)?(step|batch|iter|iteration|minibatch))?$")
+
+
+def _over(node: ast.expr) -> str:
+    """The name of what a loop goes over: `loader` of `enumerate(tqdm(loader))`."""
+    while isinstance(node, ast.Call) and node.args:
+        node = node.args[0]
+    return name_of(node)
 
 
 def _learns(called: ast.expr) -> bool:
@@ -195,9 +239,7 @@ def _steps_environment(node: ast.AST) -> bool:
 
 def over_loader(node: ast.expr) -> bool:
     """Whether a loop goes over what people call a loader: `enumerate(val_loader)`, `tqdm(loader)`."""
-    while isinstance(node, ast.Call) and node.args:
-        node = node.args[0]
-    return conventions.is_loader(name_of(node))
+    return conventions.is_loader(_over(node))
 
 
 def inside(around: Heat | None) -> Heat | None:

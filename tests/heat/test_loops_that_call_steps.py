@@ -70,3 +70,40 @@ def test_what_a_loop_of_basicsr_has_its_model_take_runs_in_every_step(
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "net.py").write_text(code)
     assert [each.hot for each in sites(code.encode(), str(tmp_path / "net.py"), Project())] == hot
+
+
+MAKER = b"""
+import torch
+
+def training_function(G, D, config):
+    def train(x, y):
+        x = torch.split(x, config["batch_size"])
+        for part in range(config["num_D_accumulations"]):
+            D_loss = D(x[part]).mean()
+            D_loss.backward()
+        D.optim.step()
+        return {"D_loss": D_loss.item()}  # hot
+    return train
+
+def run(config, loaders, G, D):
+    train = training_function(G, D, config)
+    for epoch in range(config["num_epochs"]):
+        pbar = progress(loaders[0])
+        for i, (x, y) in enumerate(pbar):
+            x, y = x.to("cuda"), y.to("cuda")
+            losses = train(x, y)
+            print(x.sum().item())  # hot
+        print(x.sum().item())  # cold
+    for x in test_loader:
+        train(x, x)
+        print(x.sum().item())  # cold
+"""
+
+
+def test_a_loop_that_hands_each_batch_to_what_was_made_to_train_on_it_is_a_training_loop(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").touch()
+    path = tmp_path / "run.py"
+    path.write_bytes(MAKER)
+    found = {site.place.line: site.hot for site in sites(MAKER, str(path), Project()) if site.op == "item"}
+    lines = enumerate(MAKER.decode().splitlines(), 1)
+    assert found == {n: line.endswith("# hot") for n, line in lines if line.endswith(("# hot", "# cold"))}
