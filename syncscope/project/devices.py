@@ -17,6 +17,14 @@ OF_A_BATCH = re.compile(r"(^|_)(step|batch|iteration|iter)$")
 """Functions that are given a batch as a loader made it, where they send parts of it to the device themselves."""
 
 
+_NAMED = re.compile(r"device|(^|_)(dev|gpu|rank)$")
+
+
+def is_one(name: str) -> bool:
+    """Whether people call a device so, or what says which: `device`, `local_rank`, `dev()`."""
+    return _NAMED.search(name) is not None
+
+
 def knows_device(name: str) -> bool:
     """Whether people call so what knows where the model lives, and is no tensor: `self.device`, `args.device`."""
     return name in _KNOW_DEVICE or name.endswith(LAUNCHERS)

@@ -175,6 +175,8 @@ class Call:
 
 def device_meant(node: ast.expr, fact: Fact, otherwise: Device = SOMEWHERE) -> Device:
     """What an expression given as a device means."""
+    if isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant):
+        node = node.values[0]  # f"cuda:{rank}"
     if isinstance(node, ast.Constant):
         if isinstance(node.value, str):
             return HOST if node.value.startswith("cpu") else SOMEWHERE if node.value == "meta" else DEVICE

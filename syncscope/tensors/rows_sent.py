@@ -41,6 +41,7 @@ def _sent(scope: ast.AST) -> frozenset[int]:
 def _rows_of(loop: ast.For | ast.While) -> Iterator[ast.Subscript]:
     inside = [node for statement in loop.body for node in walk(statement)]
     made = {each.id for each in inside if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    made -= {name_of(part) for each in inside if isinstance(each, ast.comprehension) for part in walk(each.target)}
     counted = (
         {each.id for each in walk(loop.target) if isinstance(each, ast.Name)} if isinstance(loop, ast.For) else set()
     )

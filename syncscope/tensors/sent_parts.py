@@ -220,10 +220,10 @@ def to_a_device(call: ast.Call, function: ProjectFunction | None, beside: set[st
             return True  # whatever a helper is told
         case ast.Constant(value=str(where)):
             return where.startswith("cuda")
-        case ast.Name(id=name):
-            return "device" in name and name not in beside
+        case ast.Name(id=name) | ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[]):
+            return devices.is_one(name) and name not in beside
         case ast.Attribute(value=owner, attr=name):
-            return "device" in name and devices.knows_device(name_of(owner))
+            return devices.is_one(name) and devices.knows_device(name_of(owner))
         case ast.Subscript(slice=ast.Constant(value=str(name))) | ast.Subscript(slice=ast.Attribute(attr=name)):
             return "device" in name.lower()
     return False

@@ -4,6 +4,21 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "a device that a function names by a text which is filled in": """
+        def dev():
+            if torch.cuda.is_available():
+                return torch.device(f"cuda")
+            return torch.device("cpu")
+
+        def forward_backward(batch):
+            for i in range(0, batch.shape[0], 8):
+                yield batch[i : i + 8].to(dev())  # waits: to_device
+    """,
+    "a triangle that is made on the host, wherever its maker is told to send it": """
+        class CausalMask:
+            def __init__(self, length, device="cpu"):
+                self.mask = torch.triu(torch.ones(length, length), diagonal=1).to(device)  # waits: created_on_host
+    """,
     "what is made like something of which nothing else is known": """
         class Targets(nn.Module):
             def forward(self, given):
@@ -25,6 +40,11 @@ CASES = {
 
         def one(rays, device):
             return rays[3:].to(device), rays[:].to(device)
+
+        def forward_backward(self, batch, cond):
+            for i in range(0, batch.shape[0], self.microbatch):
+                micro = batch[i : i + self.microbatch].to(dist_util.dev())  # waits: to_device
+                given = {k: v[i : i + 8].to(self.rank) for k, v in cond.items()}  # waits: to_device
 
         class Memory:
             def sample(self, idxs):

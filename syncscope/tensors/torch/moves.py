@@ -236,6 +236,9 @@ def _set_up_on_host(call: Call) -> bool:
     return not is_module(cls) or not any(moves_along(each, at.attr) for each in kin)
 
 
+_TRIANGLES = frozenset(("triu", "tril"))
+
+
 def _made_here(node: ast.AST | None) -> bool:
     """Whether this makes a tensor, `torch.zeros(n)`, and perhaps converts it: `torch.zeros(n).long()`.
 
@@ -248,12 +251,15 @@ def _made_here(node: ast.AST | None) -> bool:
             continue
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             return False
-        word = node.func.attr
+        word, owner = node.func.attr, node.func.value
+        if word in _TRIANGLES and name_of(owner) == "torch" and node.args:
+            node = node.args[0]
+            continue
         if word in FACTORIES:
             return not shaped or word in FROM_NOTHING
         if word not in CONVERTING and word not in SHAPING and word not in _SAME:
             return False
-        node, shaped = node.func.value, shaped or word in SHAPING
+        node, shaped = owner, shaped or word in SHAPING
 
 
 def _is_cut(index: ast.expr) -> bool:
