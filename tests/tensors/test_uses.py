@@ -4,6 +4,12 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "what is joined with something that is made on the host": """
+        def step(batch_y, device, seen: torch.Tensor):
+            zeros = torch.zeros([batch_y.shape[0], 3]).float()
+            told = torch.cat([batch_y[:, :3], zeros], dim=1).to(device)  # waits: to_device
+            return told, torch.cat([seen, seen]).to(device)
+    """,
     "a device that a function names by a text which is filled in": """
         def dev():
             if torch.cuda.is_available():

@@ -340,6 +340,10 @@ def _device_of_result(call: Call, first: Fact) -> Device:
         return call.where_made(first.device if first.kind is TENSOR else SOMEWHERE)
     if call.word == "normal" and ("size" in call.keywords or len(call.args) > 2):
         return call.where_made(call.by_default)  # of two numbers: what has a size is made of nothing else
+    if call.word in _JOINING:
+        each = {fact.device for fact in first.elements if fact.kind is TENSOR and fact.confidence == 3}
+        if HOST in each and DEVICE not in each:
+            return HOST  # they lie in one place
     device = HOST
     known = False
     for fact in (*call.args, *call.keywords.values()):
@@ -355,6 +359,9 @@ def _device_of_result(call: Call, first: Fact) -> Device:
             known = True
     # Of Python numbers alone a tensor on the host is made.
     return device if known or first.kind is SCALAR else SOMEWHERE
+
+
+_JOINING = frozenset(("cat", "concat", "stack", "hstack", "vstack"))
 
 
 def _dtype_of_result(call: Call, first: Fact, held: Fact | None) -> Dtype:
