@@ -14,8 +14,12 @@ CASES = {
 
         class Checked(pyd.Normal):
             def __init__(self, loc, scale, low=-1.0):
-                super().__init__(loc, scale)
+                super().__init__(loc, scale)  # waits: distribution_validate
                 self.low = low
+
+        class Told(pyd.Normal):
+            def __init__(self, loc, scale, **kwargs):
+                super().__init__(loc, scale, **kwargs)
 
         def update(actions, loc: torch.Tensor, scale):
             unchecked = Truncated(loc, scale).log_prob(actions)
@@ -91,7 +95,7 @@ CASES = {
 
             def __init__(self, scale):
                 self.scale = scale
-                super().__init__(scale.shape)
+                super().__init__(scale.shape)  # waits: distribution_validate
 
         class Unchecked(Distribution):
             arg_constraints = {}

@@ -163,9 +163,22 @@ def _checked_by_base(call: Call, made_by: str) -> Fact:
     cls, made = call.frame.cls, call.word == "__init__"
     if cls is not None and not _unchecked(call) and not (made and not _constrains(cls, made_by.rpartition(".")[2])):
         at = call.node.func if made else call.first_node
-        sure = 1 if made else 2  # whoever makes it may switch that off
+        sure = 1 if made and _may_be_told(call) else 2  # whoever makes it may switch that off
         call.emit(Op.DISTRIBUTION_VALIDATE, at, tensor(confidence=2, why=call.node), sure)
     return NONE
+
+
+def _may_be_told(call: Call) -> bool:
+    """Whether a constructor is given, or hands on, what may switch the checks off."""
+    function = call.frame.function
+    if function is None or any(keyword.arg is None for keyword in call.node.keywords):
+        return True
+    return (
+        function.node.args.kwarg is not None or "validate_args" in function.names or len(call.nodes) > _MOST_PARAMETERS
+    )
+
+
+_MOST_PARAMETERS = 2  # of most distributions: behind them stands whether they check
 
 
 def _constrains(cls: Class, base: str) -> bool:
