@@ -12,7 +12,11 @@ from typing import NamedTuple
 
 from syncscope.project import conventions
 
-_DEFINED = re.compile(rb"def (\w+)"), re.compile(rb"class (\w+)")  # apart, for each is then looked for as a word
+_DEFINED = (  # apart, for each is then looked for as a word
+    re.compile(rb"def (\w+)"),
+    re.compile(rb"class (\w+)"),
+    re.compile(rb"(?<=\n)(\w+)[ \t]*=[ \t]*lambda\b"),
+)
 _BASES = re.compile(rb"[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)[ \t]*:")
 _IMPORTED = re.compile(rb"\n(?:from|import)\b[^\n(]*(?:\([^)]*\))?")  # no `^`, which is tried everywhere
 _FROM = re.compile(
@@ -290,7 +294,9 @@ def place(path: str) -> str:
 
 
 def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassText], bytes]:
-    """The functions and methods of a file, without those inside of others, its classes, and the text outside of functions."""
+    """The functions and methods of a file, without those inside of others, its classes, and the text outside of functions; of
+    lambdas those that have a name at its top level.
+    """
     found: list[tuple[int, int, str, str]] = []
     open_: list[tuple[int, bool, str]] = []  # what the line at hand stands in: indentation, whether in a function, name
     members: dict[str, set[str]] = defaultdict(set)
@@ -309,6 +315,11 @@ def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassTe
         while open_ and open_[-1][0] >= deep:
             open_.pop()
         name = match[1].decode()
+        if match.re is _DEFINED[2]:
+            end = source.find(b"\n", match.end())
+            ends[len(found)] = end if end >= 0 else len(source)
+            found.append((line, match.end(), name, ""))
+            continue
         _, inside, cls = open_[-1] if open_ else (0, False, "")
         function = match.re is _DEFINED[0]
         open_.append((deep, inside or function, name))

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.heat.by_name import by_name
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.model.heat import Reason
+from syncscope.model.heat import Heat, Reason, Role
 from syncscope.model.ops import Op
 from syncscope.project import conventions
 from syncscope.project.modules import ProjectFunction
@@ -204,7 +204,7 @@ def assign(frame: Frame, node: ast.Assign) -> None:
         return
     before = frame.around
     if value.__class__ is ast.Lambda and frame.function is None and node.targets[0].__class__ is ast.Name:
-        frame.around = by_name(node.targets[0].id, "", ())  # it runs where it is called, as what `def` makes
+        frame.around = _of_lambda(frame, node.targets[0].id)
     if value.__class__ is ast.Call and _keeps(node.targets[0], value):
         frame.around = Reason.MOVED()
     fact = frame.table[value.__class__](frame, value)
@@ -218,6 +218,14 @@ def assign(frame: Frame, node: ast.Assign) -> None:
             frame.env[name] = used_so(frame, name, fact) if name in frame.used else fact
         else:
             bind(frame, target, fact, value)
+
+
+def _of_lambda(frame: Frame, name: str) -> Heat:
+    """A lambda at the top level runs where it is called, as what `def` makes."""
+    said = by_name(name, "", ())
+    if said.reason in conventions.SOFT and frame.module.project.role(frame.module.path, name) is Role.CALLED:
+        return Reason.CALLED(name)
+    return said
 
 
 def _keeps(target: ast.expr, value: ast.expr) -> bool:
