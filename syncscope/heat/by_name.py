@@ -119,7 +119,7 @@ def by_place(package: Sequence[str], stem: str, name: str) -> Heat | None:
 @lru_cache(maxsize=64)
 def _place(package: tuple[str, ...], stem: str) -> tuple[Heat | None, bool]:
     """Why all of a file is cold, and whether it is one of metrics."""
-    aside = beside_training.ASIDE.intersection((*package, stem.strip("_")))
+    aside = beside_training.ASIDE.intersection((*package, *{stem.strip("_")} - beside_training.HELPERS))
     if aside := aside or beside_training.TRANSFORMING.intersection(package):
         return Reason.ASIDE(min(aside)), False
     if beside_training.ASIDE_WORD.search(stem):

@@ -16,6 +16,8 @@ ASIDE = frozenset(
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""
+HELPERS = frozenset(("tools",))
+"""Those of them that a file may be called which helps the steps; a folder that is called so holds programs."""
 AFTER = frozenset(
     """test tests testing eval evaluate evaluation evaluator evaluators val valid validate scoring inference infer export
     exporter exporters deploy demo demos benchmark benchmarks benchmarking visualization visualizer detect predict

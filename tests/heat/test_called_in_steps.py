@@ -385,17 +385,27 @@ for epoch in range(10):
 
 
 @pytest.mark.parametrize("around", ["", "def main(net, loader, opt):\n", 'if __name__ == "__main__":\n'])
-def test_what_a_loop_of_a_program_calls_in_files_of_tools_runs_in_its_steps(tmp_path: Path, around: str) -> None:
+def test_what_a_loop_of_a_program_calls_beside_the_training_runs_in_its_steps(tmp_path: Path, around: str) -> None:
     (tmp_path / "pyproject.toml").touch()
-    tools = tmp_path / "tools.py"
+    tools = tmp_path / "data_utils.py"
     tools.write_text(
         "import torch\n\ndef to_device(batch, device):\n    return torch.from_numpy(batch).to(device).sum().item()\n\n"
         "@torch.no_grad()\ndef accuracy(out: torch.Tensor, y):\n    return (out == y).sum().item()\n\n"
         "def shown(x: torch.Tensor):\n    return x.sum().item()\n"
     )
     loop = "".join("    " * bool(around) + line for line in _LOOP.splitlines(keepends=True))
-    text = (
-        "import torch\nfrom tools import accuracy, shown, to_device\n\ndef name():\n    return shown(torch.ones(3))\n\n"
-    )
+    text = "import torch\nfrom data_utils import accuracy, shown, to_device\n\ndef name():\n    return shown(torch.ones(3))\n\n"
     (tmp_path / "train.py").write_text(f"{text}{around}{loop}")
     assert heat(tools) == {4: "hot", 8: "hot", 11: "cold"}
+
+
+def test_a_file_that_is_called_tools_helps_the_steps(tmp_path: Path) -> None:
+    code = "import torch\n\nclass Optimizer:\n    def __call__(self, x: torch.Tensor):\n        return x.sum().item()\n"
+    found = {}
+    for name in ("tools.py", "tools/optimizer.py", "eval.py"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.with_name("__init__.py").touch()
+        path.write_text(code)
+        found[name] = heat(path)[5]
+    assert found == {"tools.py": "hot", "tools/optimizer.py": "cold", "eval.py": "cold"}
