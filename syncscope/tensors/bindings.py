@@ -129,7 +129,7 @@ def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr 
         frame.emit(Op.MASK_WRITE, target, node, mask, 1)  # most often it is of the host, too; else it is copied there
     if mask is None:
         number_written(frame, target, base, fact, value)
-    if value is not None:
+    if value is not None and not _takes_its_place(target, value):
         copied_in(frame, value, value, base, fact, target.slice)
 
 
@@ -218,6 +218,14 @@ def assign(frame: Frame, node: ast.Assign) -> None:
             frame.env[name] = used_so(frame, name, fact) if name in frame.used else fact
         else:
             bind(frame, target, fact, value)
+
+
+def _takes_its_place(target: ast.Subscript, value: ast.AST) -> bool:
+    """`images[0] = images[0].cuda()`: of a list, for in a tensor of the host it would be where it was."""
+    match value:
+        case ast.Call(func=ast.Attribute(value=ast.Subscript() as sent, attr="to" | "cuda")):
+            return ast.unparse(sent) == ast.unparse(target)
+    return False
 
 
 def _of_lambda(frame: Frame, name: str) -> Heat:

@@ -4,6 +4,14 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "parts of a batch that are sent, and take their own places": """
+        from torch.utils.data import DataLoader
+
+        def train(rows, gpu):
+            for i, (images, _) in enumerate(DataLoader(rows)):
+                images[0] = images[0].cuda(gpu, non_blocking=True)
+                images[1] = images[2].cuda(gpu, non_blocking=True)  # waits: cpu
+    """,
     "what is joined with something that is made on the host": """
         def step(batch_y, device, seen: torch.Tensor):
             zeros = torch.zeros([batch_y.shape[0], 3]).float()
