@@ -250,7 +250,9 @@ HOT = {
 }
 LOOPS = frozenset(name for name, heat in HOT.items() if heat.reason is Reason.LOOP)
 # What the base class of an environment calls, and the loop around it of an agent, in each of its steps.
-HOOKS = frozenset("_reset _step draw_action draw_actions message message_and_aggregate edge_update".split())
+HOOKS = frozenset(
+    "_reset _step step_async step_wait draw_action draw_actions message message_and_aggregate edge_update".split()
+)
 PACES = re.compile(r"^(time|asyncio|cv2|plt|pyplot)$|(^|_)envs?$")  # whose `sleep`, `imshow` or `render` lets one watch
 OVER_BATCHES = re.compile(r"loader|batches|pbar|progress|(^|_)(dl|epoch)$")  # what goes over all batches of an epoch
 CLOCK = re.compile(r"(^|_)(time|now|perf_counter|monotonic)(_ns)?$")  # what tells the time, or has it

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from heat.test_agents import found_in, marked_in
 
+from syncscope.tensors.interpret import Project, sites
+
 ROLLOUT = {
     "adapters": """
     import torch
@@ -121,3 +123,20 @@ def test_a_loop_is_a_rollout_where_what_it_sees_is_kept_for_the_agent(kept: str,
         """,
     }
     assert found_in(files, "agents", tmp_path) == {11: told}
+
+
+def test_what_a_wrapper_of_many_environments_has_its_base_call_runs_in_each_of_their_steps(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").touch()
+    envs = tmp_path / "envs.py"
+    envs.write_text(
+        "import torch\nfrom stable_baselines3.common.vec_env import VecEnvWrapper\n\nclass VecPyTorch(VecEnvWrapper):\n"
+        "    def step_async(self, actions: torch.Tensor):\n        self.venv.step_async(actions.cpu().numpy())\n\n"
+        "    def close(self, actions: torch.Tensor):\n        self.venv.close(actions.cpu().numpy())\n"
+    )
+    (tmp_path / "main.py").write_text(
+        "import torch\nfrom envs import VecPyTorch\n\ndef main(envs, actor, opt):\n    envs = VecPyTorch(envs)\n"
+        "    for step in range(1000):\n        obs, reward, done, info = envs.step(actor(obs))\n"
+        "        loss = actor(obs).mean()\n        loss.backward()\n        opt.step()\n"
+    )
+    found = sites(envs.read_bytes(), str(envs), Project())
+    assert [site.hot for site in found if site.op == "cpu"] == [True, False]
