@@ -4,6 +4,29 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "batches of two loaders side by side, and what a helper has shaped": """
+        def turned(rows, size):
+            rows = rows.transpose(0, 1)
+            return rows
+
+        def train(net, train_loader, other_loader, masks, opt, device):
+            for batch, other in zip(train_loader, other_loader):
+                x, y = batch
+                x = x.to(device)  # waits: to_device
+                y = turned(y, 3).to(device)  # waits: to_device
+                other = other[0].to(device)  # waits: to_device
+                loss = net(x, other, y)
+                loss.backward()
+                opt.step()
+            for batch, mask in zip(net.parts, masks):
+                batch.to(device)
+    """,
+    "the views of a batch, joined": """
+        def train(net, train_loader, device):
+            for images, _ in train_loader:
+                images = torch.cat(images, dim=0)
+                net(images.to(device))  # waits: to_device
+    """,
     "parts of a batch that are sent, and take their own places": """
         from torch.utils.data import DataLoader
 

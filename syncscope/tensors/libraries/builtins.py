@@ -194,7 +194,13 @@ def _each(fact: Fact) -> Fact:
 
 
 def _zip(call: Call) -> Fact:
-    return UNKNOWN if call.starred else items(sequence(*map(_each, call.args)))
+    if call.starred:
+        return UNKNOWN
+    each = [_each(fact) for fact in call.args]
+    for at, node in enumerate(call.nodes):
+        if each[at].kind is NOTHING_KNOWN:
+            each[at] = _batch_of(loader_of(call.frame, node)) or each[at]
+    return items(sequence(*each))
 
 
 def _getattr(call: Call) -> Fact:

@@ -318,6 +318,9 @@ def _of_a_batch(fact: Fact) -> bool:
     return part is not None and part.kind is BATCH
 
 
+_CONVERTING = (CONVERTING - {"to"}) | SHAPING | {"cat", "concat", "stack"}
+
+
 def _converts(said: object) -> bool:
-    """Whether this gives another dtype, and nothing else."""
-    return isinstance(said, ast.Call) and name_of(said.func) in CONVERTING and name_of(said.func) != "to"
+    """Whether this gives another dtype or shape, and nothing else, or joins what is given: the views of a batch."""
+    return isinstance(said, ast.Call) and name_of(said.func) in _CONVERTING
