@@ -158,13 +158,18 @@ def _to_target(tensor: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None
 
 
 def _load_elsewhere(torch: Any) -> None:
-    """What was saved on a GPU, or is to be loaded there, goes to the other device."""
+    """What was saved on a GPU, or is to be loaded there, goes to the other device, and what is saved says that it was on a GPU:
+    it outlives the program, and PyTorch alone cannot read what is said to lie on `ocl`.
+    """
     serialization = torch.serialization
 
     def restored(storage: Any, location: str) -> Any:
         return serialization.default_restore_location(storage, target) if location.startswith("cuda") else None
 
-    entry = (0, lambda storage: None, restored)  # before torch's own
+    def saved(storage: Any) -> str | None:
+        return "cuda:0" if storage.device.type == "ocl" else None
+
+    entry = (0, saved, restored)  # before torch's own
     serialization._package_registry.insert(0, entry)
     patches.later(serialization._package_registry.remove, entry)
 

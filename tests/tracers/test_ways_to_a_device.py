@@ -1,5 +1,7 @@
 """`syncscope run --device cpu`: however a program sends its tensors to the device, their syncs are told."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,26 @@ def test_a_program_that_was_told_to_use_the_cpu_is_followed_in_a_dry_run(tmp_pat
     )
     done = run_in(forked, "--whole", "--device", "cpu", "train.py", "cpu", folder=tmp_path)
     assert "3 syncs" in done.stderr
+
+
+CHECKPOINT = """
+import torch
+device = torch.device("cuda")
+for step in range(2):
+    torch.ones(3, device=device).sum().item()
+torch.save(torch.ones(3, device=device), "last.pt")
+print("back", torch.load("last.pt").device.type, torch.load("last.pt", map_location=device).device.type)
+"""
+
+
+def test_a_checkpoint_of_a_program_on_a_device_lent_to_it_is_opened_by_pytorch_alone(
+    tmp_path: Path, forked: Python
+) -> None:
+    pytest.importorskip("pyopencl")
+    (tmp_path / "train.py").write_text(CHECKPOINT)
+    done = run_in(forked, "--device", "ocl", "train.py", folder=tmp_path)
+    assert "back ocl ocl" in done.stdout, done.stderr
+    code = "import torch; print(torch.load('last.pt', map_location='cpu').tolist())"
+    alone = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert alone.stdout == "[1.0, 1.0, 1.0]\n"
+    assert b"ocl" not in (tmp_path / "last.pt").read_bytes(), "a GPU that reads it takes it for its own"
