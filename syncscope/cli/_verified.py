@@ -219,7 +219,9 @@ def values(found: Verification) -> str:
     )  # fmt: skip
     by = ", ".join(f"{name} {size:.1e}" for name, size in parts if size)
     carried = f"; one last bit carries {found.last_bit.largest:.1e} far" if found.last_bit else ""
-    return f"{found.values}: the largest relative differences are of {by}{carried}{own}"
+    left = apart.read - apart.compared
+    gone = f"; {left} of {apart.read} values that it reads as written it reads no more, or later" * (left > 0)
+    return f"{found.values}: the largest relative differences are of {by}{gone}{carried}{own}"
 
 
 def _reads(apart: Difference) -> str:

@@ -16,7 +16,7 @@
           unheld         what of that could not be taken back
           undo           and what stood there is there again
         one_process  versions that take turns inside of one run: in_turns is the run's side of it
-        values     two runs side by side: parameters, losses, and what both read
+        values     two runs side by side: parameters, losses, and what both read, paired
         timing     turns side by side: the ratio of the steps, and its interval
       foretold     the ratio that a recording promises
     in_the_run     the same inside of a run, which goes on as written afterwards

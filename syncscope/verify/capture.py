@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MOST_READS = 200_000
 MOST_NUMBERS = 1 << 26  # of parameters that are kept; of more, evenly some
 
+Waits = Callable[..., bool] | None
 Before = Callable[[Any, tuple[Any, ...], dict[str, Any] | None], tuple[Any, ...] | None]
 
 
@@ -43,7 +44,7 @@ class Capture:
     def __init__(self, watch: Stepping) -> None:
         self._watch = watch
         self._losses: list[tuple[int, Any]] = []
-        self._reads: list[tuple[Any, str, int, str, list[float]]] = []
+        self._reads: list[tuple[Any, str, int, str, list[float], str]] = []
         self._counts: list[Counter[tuple[Any, str]]] = []  # of whole steps
         self._now: Counter[tuple[Any, str]] = Counter()  # of the step that is under way
         self._noting = False
@@ -90,29 +91,31 @@ class Capture:
         from syncscope.tracers.hooks.torch import FUNCTIONS, METHODS
 
         hooks = methods.Hooks()
-        for name, (op, _) in METHODS.items():
-            hooks.hear(torch._C.TensorBase, name, self._method(op))
-        for name, (op, _) in FUNCTIONS.items():
-            hooks.hear(torch._C._VariableFunctions, name, self._function(op))
+        for name, (op, waits) in METHODS.items():
+            hooks.hear(torch._C.TensorBase, name, self._method(op, waits))
+        for name, (op, waits) in FUNCTIONS.items():
+            hooks.hear(torch._C._VariableFunctions, name, self._function(op, waits))
         hooks.hear(torch._C._ImperativeEngine, "run_backward", self._backward)
         hooks.put(once=True, patches=own)
 
-    def _method(self, op: str) -> Before:
+    def _method(self, op: str, waits: Waits) -> Before:
         def before(tensor: Any, args: Any, kwargs: Any) -> tuple[Any, ...] | None:
-            return self._begin(op, tensor, sys._getframe(1))
+            return self._begin(op, waits, (tensor, *args), kwargs, sys._getframe(1))
 
         return before
 
-    def _function(self, op: str) -> Before:
+    def _function(self, op: str, waits: Waits) -> Before:
         def before(_: Any, args: Any, kwargs: Any) -> tuple[Any, ...] | None:
-            return self._begin(op, args[0], sys._getframe(1)) if args else None
+            return self._begin(op, waits, args, kwargs, sys._getframe(1)) if args else None
 
         return before
 
-    def _begin(self, op: str, tensor: Any, frame: Any) -> tuple[Any, ...] | None:
+    def _begin(self, op: str, waits: Waits, args: Any, kwargs: Any, frame: Any) -> tuple[Any, ...] | None:
         from syncscope.tracers.hooks import reads
 
-        if self._noting or reads.local.inside or len(self._reads) >= MOST_READS or not reads.on_device(tensor):
+        if self._noting or reads.local.inside or len(self._reads) >= MOST_READS or not reads.on_device(args[0]):
+            return None
+        if waits is not None and not waits(*args, **(kwargs or {})):  # torch.where of three reads nothing
             return None
         seen, step = reads.here(frame), self._watch.count
 
@@ -144,7 +147,11 @@ class Capture:
         return {
             "state": [[name, told] for name, told, _ in held],
             "losses": [[step, *digest(numbers(loss.cpu()))] for step, loss in self._losses if step < steps],
-            "reads": [[*_place(seen), op, step, *rest] for seen, op, step, *rest in self._reads if step < steps],
+            "reads": [
+                [*_place(seen), op, step, *rest, _function(seen)]
+                for seen, op, step, *rest in self._reads
+                if step < steps
+            ],
             "counts": [[[*_place(seen), op, count] for (seen, op), count in own.items()] for own in self._counts],
             "libraries": sorted(
                 {_spot(seen.inner) for own in self._counts[1:] for seen, _ in own if seen is not None and seen.inner}
@@ -159,6 +166,13 @@ def _place(seen: Any) -> tuple[str, int]:
 
     spot = reads.spot_of(seen)
     return ("", 0) if spot is None else _spot(spot)
+
+
+def _function(seen: Any) -> str:
+    from syncscope.tracers.hooks import reads
+
+    spot = reads.spot_of(seen)
+    return "" if spot is None else spot.code.co_qualname
 
 
 def _spot(spot: Any) -> tuple[str, int]:
@@ -182,14 +196,14 @@ def numbers(value: Any) -> Any:
     return np.asarray(value)
 
 
-def digest(value: Any) -> tuple[str, list[float]]:
-    """What tells the value from any other, and its first numbers; behind them the sum of the sizes of all others, if any."""
+def digest(value: Any) -> tuple[str, list[float], str]:
+    """What tells the value from any other; its first numbers, and behind them the sum of the sizes of all others; its kind."""
     value = np.ascontiguousarray(value)
-    told = hashlib.blake2b(value.tobytes(), digest_size=8).hexdigest()
-    if value.dtype.kind not in "biuf":
-        return told, []
+    told, kind = hashlib.blake2b(value.tobytes(), digest_size=8).hexdigest(), value.dtype.kind
+    if kind not in "biuf":
+        return told, [], kind
     head, rest = np.split(value.ravel().astype(float), [HEAD])
-    return told, [*head.tolist(), *([float(np.abs(rest).sum())] if len(rest) else [])]
+    return told, [*head.tolist(), *([float(np.abs(rest).sum())] if len(rest) else [])], kind
 
 
 def parameters(optimizers: Iterable[Any]) -> Iterator[tuple[str, Any]]:

@@ -21,13 +21,13 @@ from syncscope.verify.held import Name
 from syncscope.verify.of_libraries import real
 from syncscope.verify.one_process import NotComparedError
 from syncscope.verify.own_files import imported_by, may_change_environment
+from syncscope.verify.paired import LAST_BIT
 from syncscope.verify.processes import RunFailedError, RunResult
 from syncscope.verify.request import Program
 from syncscope.verify.results import CHANGED, EQUAL, WITHIN
 from syncscope.verify.runs import Runs
 from syncscope.verify.trial import LIBRARIES, TRAINERS
 from syncscope.verify.values import (
-    LAST_BIT,
     Difference,
     PieceOf,
     Values,

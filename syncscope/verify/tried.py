@@ -16,6 +16,7 @@ from syncscope.verify.compared import BITS, NOISE
 from syncscope.verify.counted import of_same_steps
 from syncscope.verify.noted import Noted
 from syncscope.verify.offers import ALL, Offer, Offers
+from syncscope.verify.paired import LAST_BIT
 from syncscope.verify.periods import Periods
 from syncscope.verify.plan import HEARD
 from syncscope.verify.rehearsal import Rehearsal, Rehearsals
@@ -173,7 +174,7 @@ class Tried:
         if apart.within(noise, NOISE):
             return WITHIN, "values differ by no more than in the same steps as written"
         rounds = any(offer.plan.candidates[number].rounds for offer in offers for number in offer.members)
-        if rounds and apart.largest <= BITS * self.steps * values.LAST_BIT:
+        if rounds and apart.largest <= BITS * self.steps * LAST_BIT:
             return WITHIN, f"values differ by {apart.largest:.1e}, as rounding may"
         return CHANGED, f"values differ by {apart.largest:.1e}" + (f", most at {apart.where}" if apart.where else "")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,32 +18,19 @@ from syncscope.model.ops import Op
 from syncscope.model.source import Place
 from syncscope.turns.weaving import LINES
 from syncscope.verify.counted import Waits, rounds_of, total
-from syncscope.verify.held import PYTHON, HeldNumber, Moment, Name, distance, held_of, names_apart
+from syncscope.verify.held import PYTHON, HeldNumber, Moment, Name, held_of, names_apart
 from syncscope.verify.lines import LineMap
+from syncscope.verify.paired import LAST_BIT, SELECTIONS, SIZE, NotedValue, apart_of, paired, same_numbers
 from syncscope.verify.processes import RunResult
-from syncscope.verify.request import HEAD, PARAMETERS, STATE
+from syncscope.verify.request import PARAMETERS, STATE
 
 Piece = tuple[str, int]
 PieceOf = Callable[[Place], Piece]
 State = Mapping[str, list[tuple[str, NDArray[Any]]]]
-LAST_BIT = 2.0**-23  # of a number of 32 bits
 APART = 1.0  # two numbers as far apart as they are large: one more run may as well give none at all (NaN)
 KINDS = ("parameters", "losses", "numbers that are read", "numbers that modules hold", "numbers that names hold")
 SELDOM = 0.5  # of the steps in which something is read as written
 SHOWN = 3  # lines that are named in a sentence
-
-
-class NotedValue(NamedTuple):
-    """A value at a moment: what tells it from any other, and its first numbers; a sum stands for those behind `HEAD`."""
-
-    step: int
-    digest: str
-    head: Sequence[float]
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether it has numbers that are not kept one by one."""
-        return len(self.head) > HEAD
 
 
 @dataclass(frozen=True)
@@ -91,8 +78,10 @@ class Values:
 def values_of(run: RunResult) -> Values:
     """What a run has left."""
     reads: dict[Place, list[NotedValue]] = defaultdict(list)
-    for path, line, _, *value in run.found["reads"]:
-        reads[Place(os.path.realpath(path), line)].append(NotedValue(*value))
+    for path, line, op, *of in run.found["reads"]:
+        value = NotedValue(*of)
+        place = Place(os.path.realpath(path), line)
+        reads[place].append(value._replace(kind=SIZE) if op in SELECTIONS else value)
     waits: list[Counter[tuple[Place, str]]] = []
     for step in run.found["counts"]:
         waits.append(Counter())
@@ -171,7 +160,7 @@ def difference(
     if one.steps != other.steps:
         return Difference(math.inf, where=f"{other.steps} steps instead of {one.steps}")
     weights, where = _of_parameters(one, other)
-    losses = _apart(one.losses, other.losses)
+    losses = apart_of(one.losses, other.losses)
     at = ""
     before, after = _by_piece(one.reads, piece), _by_piece(other.reads, of_other)
     worst, compared = 0.0, 0
@@ -182,22 +171,23 @@ def difference(
     for key, mine in before.items():
         is_later = sum(step in after.get(key, {}) for step in mine) < SELDOM * len(mine)
         for step, values in mine.items():
-            theirs = after.get(key, {}).pop(step, [])
-            apart = _apart(values, theirs)
-            if apart and is_later and all(x in summed for value in theirs for x in value.head):
-                apart = None  # a sum is read at the end of an epoch, and what is added up is no longer
-            if apart is None:
-                moved[key[0]] += values
-                after[key][step] = theirs
-                continue
-            compared += len(values)
-            if apart > worst:
-                worst, at = apart, f"{os.path.relpath(key[0])}:{_line_of(one.reads, piece, key)}"
+            left: list[NotedValue] = []
+            for of_mine, theirs, apart in paired(values, after.get(key, {}).pop(step, [])):
+                if apart and is_later and all(x in summed for value in theirs for x in value.head):
+                    apart = None  # a sum is read at the end of an epoch, and what is added up is no longer
+                if apart is None:
+                    moved[key[0]] += of_mine
+                    left += theirs
+                    continue
+                compared += len(of_mine)
+                if apart > worst:
+                    worst, at = apart, f"{os.path.relpath(key[0])}:{_line_of(one.reads, piece, key)}"
+            after[key][step] = left
     for path, values in moved.items():
         others = [
             value for key, steps in after.items() if key[0] == path for found in steps.values() for value in found
         ]
-        compared += _same_numbers(values, others, one.steps)
+        compared += same_numbers(values, others, one.steps)
     read = sum(map(len, one.reads.values()))
     state, name = max(_of_state(one.state, other.state), default=(0.0, ""))
     if losses is None:  # other backward passes than as written, whatever they come to
@@ -260,33 +250,6 @@ def _by_piece(reads: Mapping[Place, Iterable[NotedValue]], piece: PieceOf) -> di
 
 def _line_of(reads: Iterable[Place], piece: PieceOf, key: Piece) -> int:
     return min(place.line for place in reads if piece(place) == key)
-
-
-def _apart(mine: Sequence[NotedValue], theirs: Sequence[NotedValue]) -> float | None:
-    """How far the values read in a piece are apart, number by number; None where they have no counterpart."""
-    if [v.digest for v in mine] == [v.digest for v in theirs]:
-        return 0.0
-    apart = _of_numbers([x for v in mine for x in v.head], [x for v in theirs for x in v.head])
-    is_another = any(v.is_cut for v in (*mine, *theirs)) or [len(v.head) for v in mine] == [len(v.head) for v in theirs]
-    return LAST_BIT if apart == 0.0 and is_another else apart  # it is what is not kept, or their dtype
-
-
-def _same_numbers(mine: Sequence[NotedValue], theirs: Sequence[NotedValue], steps: int) -> int:
-    """How many numbers that are read one by one here are read at once there; 0 where those are others, as it seems.
-
-    Of all but two steps: what is read at the end of one here may be read in the next there.
-    """
-    one, other = (
-        Counter(repr(x) for value in values if not value.is_cut for x in value.head) for values in (mine, theirs)
-    )
-    both = (one & other).total()
-    return both if both >= min(one.total(), other.total()) * (1 - 2 / steps) else 0
-
-
-def _of_numbers(mine: Sequence[float], theirs: Sequence[float]) -> float | None:
-    if len(mine) != len(theirs) or not mine:
-        return None
-    return max(distance(a, b) for a, b in zip(mine, theirs, strict=True))
 
 
 def pieces(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[PieceOf, PieceOf]:

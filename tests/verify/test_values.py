@@ -11,9 +11,10 @@ from syncscope.model.source import Place
 from syncscope.verify.capture import digest, parameters, state
 from syncscope.verify.counted import of_same_steps
 from syncscope.verify.held import PYTHON, HeldNumber
+from syncscope.verify.paired import LAST_BIT, NotedValue
 from syncscope.verify.processes import RunResult
 from syncscope.verify.request import PARAMETERS
-from syncscope.verify.values import LAST_BIT, Difference, NotedValue, Values, difference, pieces, values_of
+from syncscope.verify.values import Difference, Values, difference, pieces, values_of
 
 LINE = Place("train.py", 3)
 
@@ -94,6 +95,39 @@ def test_what_modules_hold_may_be_all_that_two_runs_do_not_have_in_common() -> N
 
 def test_numbers_read_at_once_are_those_read_one_by_one() -> None:
     assert difference(run(1.5, 2), run([1.5, 2.0]), *pieces({}, {})).reads == 0.0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "by", "compared"),
+    [
+        ([True], [1.7429], 0.0, 0),  # `if losses[3] > t:` is gone, and the line after it is not
+        ([17], [1.7429], 0.0, 0),
+        ([True, 17, 1.5], [1.5 + 2**-22], 1.6e-7, 1),
+        ([True, 17, 1.5], [3.0], 0.5, 1),  # the loss is what it is, whatever goes beside it
+        ([1.5, True], [True, 3.0], 0.5, 2),
+        ([17], [34.0], 0.5, 1),  # a count in another dtype
+        ([1.5], [3.0], 0.5, 1),
+    ],
+)
+def test_a_read_that_is_gone_is_not_the_next_one_that_remains(
+    before: list[Any], after: list[Any], by: float, compared: int
+) -> None:
+    found = difference(run(*before), run(*after), *pieces({}, {}))
+    assert (found.reads, found.compared) == (pytest.approx(by, rel=0.1), compared)
+
+
+def test_reads_are_the_same_by_the_function_they_are_made_in() -> None:
+    """Of a file in which functions have changed places, all of which is one piece of text."""
+
+    def program(*read: tuple[str, float]) -> Values:
+        values = [NotedValue(1, *digest(np.asarray(value)), function) for function, value in read]
+        return Values(3, [], {LINE: values}, [], [], [])
+
+    one = program(("accuracy", 0.75), ("clipped", 9.0), ("train", 1.5))
+    for loss, by in ((1.5, 0.0), (3.0, 0.5)):
+        other = program(("train", loss), ("accuracy", 0.75))
+        found = difference(one, other, *pieces({}, {}))
+        assert (found.reads, found.compared, found.read) == (by, 2, 3)
 
 
 @pytest.mark.parametrize(("wrong", "compared"), [(0.0, 58), (0.5, 0)])
