@@ -17,6 +17,9 @@ from syncscope.model.report import Line, Report
 from syncscope.model.source import Place
 
 SLIGHT = 0.01  # the part of a step by which a prediction may miss and be true
+AS_MUCH = (
+    0.25  # the part by which what is waited for at one line may differ from what was at another, to be the same wait
+)
 FELT = 2.0  # times the difference of its calls: what a step may differ by (benchmarks/equal_recordings.py)
 FEWEST = 4  # steps of either, which by chance are all longer in one of seventy
 CHANCE = 20  # once in so many a sentence of a few steps may be wrong
@@ -113,6 +116,23 @@ class Comparison:
         if first is None or second is None or first == second or 1 in (one.get("world_size"), other.get("world_size")):
             return ""
         return f"the two are rank {first} and rank {second} of a job: what differs may be their parts in it"
+
+    @property
+    def moved(self) -> tuple[tuple[Line, Line], ...]:
+        """Lines whose waits are gone, or are fewer, each with the line for which the host is blocked so much longer since: what
+        it no longer waits for there, it waits for here."""
+        pairs = [(c.before, c.after) for c in self.changed if c.before is not None and c.after is not None]
+        lost = [(line, line.blocked) for line in self.gone]
+        lost += [(a, a.blocked - b.blocked) for a, b in pairs if b.count < a.count]
+        longer = {b: b.blocked - a.blocked for a, b in pairs if b.blocked > a.blocked}
+        found = list[tuple[Line, Line]]()
+        for line, less in sorted(lost, key=lambda pair: -pair[1]):
+            near = [other for other, more in longer.items() if abs(more - less) <= AS_MUCH * less]
+            if near and less > SLIGHT * (self.before.step or 0.0) and not self.of_others:
+                other = min(near, key=lambda one: abs(longer[one] - less))
+                found.append((line, other))
+                del longer[other]
+        return tuple(found)
 
     @property
     def noise(self) -> float | None:

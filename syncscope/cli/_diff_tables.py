@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncscope.cli._busy import busy_share
-from syncscope.cli._diff_words import at_times, in_place, unlike
+from syncscope.cli._diff_words import at_times, in_place, moved, unlike
 from syncscope.cli._places import here
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def remarks(found: Comparison) -> Iterator[str]:
         which, rest = ("first", "second") if found.timed[0] else ("second", "first")
         yield f"A step of the {which} is as timed without a recording, for no replay fits it; of the {rest}, as replayed."
     if not unlike(found):
+        yield from map(moved, found.moved)
         yield from map(in_place, found.more.in_place)
         yield from map(at_times, found.more.at_times)
 

@@ -162,6 +162,12 @@ def in_place(pair: tuple[Line, Line]) -> str:
     )
 
 
+def moved(pair: tuple[Line, Line]) -> str:
+    """That what the host no longer waits for at a line it waits for at another."""
+    before, after = (here(place) if (place := line.caller or line.place) else "no line known" for line in pair)
+    return f"The wait of {before} moved to {after}: the host is blocked there for about as much longer."
+
+
 def at_times(line: Line) -> str:
     """That a line which waits in some steps only does so in both recordings."""
     place = here(place) if (place := line.caller or line.place) else "no line known"

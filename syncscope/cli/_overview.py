@@ -12,7 +12,6 @@ from syncscope.cli._console import console
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import stem
 from syncscope.model.answer import Decision
-from syncscope.model.what_if import first_of
 from syncscope.model.words import visible
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def row(report: Report, path: str) -> AtAGlance:
 
 def _first(report: Report) -> str:
     """What to do first, in a word, and what that saves: `launches 62 %`; `nothing` where nothing is known to help."""
-    todo, per = first_of(report.what_if), figures.saving_step(report)
+    todo, per = figures.todo(report), figures.saving_step(report)
     if todo is None or not per:
         unknown = report.answer is None or report.answer.decision is Decision.UNKNOWN
         return "-" if unknown or report.fidelity is None else "nothing"

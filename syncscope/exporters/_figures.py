@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from syncscope.model.answer import Decision
 from syncscope.model.finding import Finding
 from syncscope.model.report import Line, Read, Report, step_lengths
-from syncscope.model.what_if import WhatIf
+from syncscope.model.what_if import WhatIf, first_of
 
 if TYPE_CHECKING:
     from syncscope.model.trace import Trace
@@ -34,6 +35,16 @@ def per(report: Report) -> str:
 def foretold(report: Report, one: WhatIf) -> bool:
     """Whether it is said what a change saves: by a replay that holds, or as the answer has it."""
     return report.replay_holds or one.answered
+
+
+def todo(report: Report) -> WhatIf | None:
+    """What to do first: the waits, where the answer is to fix or to try them and nobody knows what anything else saves."""
+    one = first_of(report.what_if)
+    if one is None or foretold(report, one) or report.answer is None:
+        return one
+    if report.answer.decision not in (Decision.FIX, Decision.TRY):
+        return one
+    return next((waits for waits in report.what_if if waits.answered and not waits.unsure), one)
 
 
 def saving_step(report: Report) -> float | None:

@@ -13,7 +13,7 @@ from syncscope.exporters._waiting import COSTS
 from syncscope.model.answer import between
 from syncscope.model.report import Report
 from syncscope.model.uses import StepUses
-from syncscope.model.what_if import first_of
+from syncscope.model.what_if import WhatIf, first_of
 
 ROWS_IN_SHORT = 3
 WIDE = 80  # columns from which there is room for intervals
@@ -30,7 +30,7 @@ COLUMNS = (("saves", 9), ("between", 18), ("at most", 9), ("of step", 9))
 
 def first(report: Report) -> tuple[Text, ...]:
     """What to do first, in a short sentence, and how; nothing where nothing is known to help."""
-    one = first_of(report.what_if)
+    one = figures.todo(report)
     step = figures.saving_step(report)
     if report.uses and _is_exchange(report):
         share = figures.percent(report.uses.exchange / report.uses.step)
@@ -39,17 +39,27 @@ def first(report: Report) -> tuple[Text, ...]:
     if one is None:
         return ()
     share = f" ({figures.percent(one.saving / step)})" if step else ""
-    per = "a step" if report.steps else "the recording"
     most = max((other for other in report.what_if if not other.bought), key=lambda other: other.saving)
     known = most is not one and figures.foretold(report, most)
     why = f"; less to write than what saves most, if {most.name} ({figures.time(most.saving)})" if known else ""
     if one.answered and report.lines and not helps_more(report):  # the answer, above, has the same figure
-        return tuple(Text(said) for said in (one.advice.removeprefix("first "), why.removeprefix("; ")) if said)
+        other = first_of(report.what_if)
+        more = f"; besides, {_at_most(report, other)}: {other.advice}" if other is not None and other is not one else ""
+        return tuple(Text(said) for said in (one.advice.removeprefix("first ") + more, why.removeprefix("; ")) if said)
     within = f" ({between(one.low, one.high, figures.time)})" if one.low < one.high else ""
-    said = f"if {one.name}, {per} {one.surely} {figures.time(one.saving)}{share} shorter{within}"
+    said = f"if {one.name}, {_per(report)} {one.surely} {figures.time(one.saving)}{share} shorter{within}"
     if not figures.foretold(report, one):
-        said = f"if {one.name}, {per} may be shorter, by at most {figures.time(one.bound)}"
+        said = _at_most(report, one)
     return Text(said, "bold"), Text(one.advice + why)
+
+
+def _at_most(report: Report, one: WhatIf) -> str:
+    """What a change may save, where that is all that is known of it."""
+    return f"if {one.name}, {_per(report)} may be shorter, by at most {figures.time(one.bound)}"
+
+
+def _per(report: Report) -> str:
+    return "a step" if report.steps else "the recording"
 
 
 def word(report: Report) -> str:
@@ -59,7 +69,7 @@ def word(report: Report) -> str:
 
 def _is_exchange(report: Report) -> bool:
     """Whether exchange with other ranks takes more than anything saves."""
-    one = first_of(report.what_if)
+    one = figures.todo(report)
     return report.uses is not None and report.uses.exchange > (one.saving if one else 0.0)
 
 
@@ -75,7 +85,7 @@ def idle(uses: StepUses) -> float:
 
 def helps_more(report: Report) -> bool:
     """Whether what is to be done first saves more than all waits cost."""
-    one, found, step = first_of(report.what_if), report.answer, figures.saving_step(report)
+    one, found, step = figures.todo(report), report.answer, figures.saving_step(report)
     return one is not None and bool(step) and one.saving > ((found.share if found else None) or 0.0) * (step or 0.0)
 
 
@@ -93,7 +103,7 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
     yield Text.assemble(
         (f"What would help, {unit} {figures.per(report)}".ljust(room), "bold"), (heads, "dim"), no_wrap=True
     )
-    most = first_of(report.what_if)
+    most = figures.todo(report)
     for one in report.what_if[:number]:
         known = figures.foretold(report, one)
         cells = {

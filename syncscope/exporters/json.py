@@ -14,7 +14,6 @@ from syncscope.model.durations import ms
 from syncscope.model.finding import Finding, all_told
 from syncscope.model.report import Line, Price, Report
 from syncscope.model.uses import StepUses, Use
-from syncscope.model.what_if import first_of
 from syncscope.model.worth import turn
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def as_object(report: Report) -> dict[str, Any]:
         return True if id(found) not in without_wait else None if report.refused else False
 
     parts = report.uses.steps if report.uses else ()
-    lengths, first = figures.durations(report), first_of(report.what_if)
+    lengths, first = figures.durations(report), figures.todo(report)
     return {
         "schema": 1,
         "name": report.name,

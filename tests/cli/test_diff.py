@@ -311,3 +311,14 @@ def test_a_recording_beside_its_copy_differs_by_nothing(tmp_path):
     assert "within noise" not in said
     assert json.loads(compared(tmp_path, before, before, "--format", "json")[1])["change_range"] == [0.0, 0.0]
     assert "one recording" not in compared(tmp_path, before, other)[1]
+
+
+def test_a_wait_that_only_moved_is_said_to_have_moved(tmp_path):
+    """The read of line 57 is gone, and line 58, which waited for nothing more, waits for the same work."""
+    step = [("launch", 0, 5_000_000), ("read", 57, 0), ("read", 58, 0), ("work", 1_000_000)]
+    before, after = (Device().run([[*step[:1], *step[at:]]] * 6)[0] for at in (1, 2))
+    code, said = compared(tmp_path, before, after)
+    assert code == 0
+    assert "The wait of train.py:57 moved to train.py:58: the host is blocked there for about as much longer." in said
+    _, plain = compared(tmp_path, before, Device().run([[step[0], step[3]]] * 6)[0])
+    assert "The wait of" not in plain, "no line is blocked for longer"

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from syncscope.exporters import _what_if
+from syncscope.model.answer import Answer, Decision
 from syncscope.model.what_if import Effort
 
 
@@ -31,3 +32,24 @@ def test_why_a_row_may_save_more_than_the_device_is_idle_for_it_is_said(report):
     shown = " ".join("\n".join(text.plain for text in _what_if.rows(report, 100, whole=False)).split())
     assert "a launch goes with the host's work that prepares it" in shown
     assert "rows do not add up" in shown
+
+
+def test_where_nobody_knows_what_else_saves_the_waits_of_the_answer_come_first(report):
+    waits = replace(
+        report.what_if[0], name="nothing waits", advice="first the waits of `item` at a.py:3", answered=True
+    )
+    waits = replace(waits, saving=0.1 * report.saving_step, low=-1.0, high=0.2 * report.saving_step, word="waits")
+    other = replace(waits, name="a.py:9 launches once", advice="one `torch.cat`", answered=False, word="launches")
+    other = replace(other, saving=2 * waits.saving, high=3 * waits.saving)
+    answer = Answer(Decision.TRY, 0.1, -0.1, 0.2, 0.5)
+    unsure = replace(report, what_if=(other, waits), unexplained=0.5, answer=answer)
+    (told,) = _what_if.first(unsure)
+    assert told.plain.startswith(
+        "the waits of `item` at a.py:3; besides, if a.py:9 launches once, a step may be shorter, by"
+    )
+    left = replace(unsure, answer=Answer(Decision.LEAVE))
+    assert _what_if.first(left)[0].plain.startswith("if a.py:9 launches once")
+    sure = replace(unsure, unexplained=0.0)
+    assert _what_if.first(sure)[0].plain.startswith("if a.py:9 launches once"), (
+        "its saving is known, and the larger one"
+    )
