@@ -85,4 +85,4 @@ def as_one(fixes: Sequence[Fix]) -> Fix:
 
 def with_one(findings: Sequence[Finding], one: dict[Fix, Fix]) -> list[Finding]:
     """The findings, with what stands for their fixes."""
-    return [f if f.fix is None else replace(f, fix=one.get(f.fix, f.fix)) for f in findings]
+    return [f if f.fix is None or f.fix not in one else replace(f, fix=one[f.fix]) for f in findings]

@@ -7,7 +7,7 @@ all the same by a number that is read. Elsewhere those that change nothing, and 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from syncscope.codemod.together import apart
@@ -45,7 +45,20 @@ def joined_in_pass(findings: Sequence[Finding], sites: Sequence[Site | None], vi
             if len(taken) > 1:
                 one |= dict.fromkeys(taken, _made_one(taken, places, view))
             fixes = [fix for fix in fixes if fix not in taken]
-    return with_one(findings, one)
+    joined = with_one(findings, one)
+    return [j if j is f else replace(j, alone=f.fix) for f, j in zip(findings, joined, strict=True)]
+
+
+def left_out(findings: Iterable[Finding], new: Iterable[Finding]) -> list[Finding]:
+    """Those of the findings that are not among the new ones."""
+    kept = {id(finding) for finding in new}
+    return [finding for finding in findings if id(finding) not in kept]
+
+
+def apart_from(held: Iterable[Finding], findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, each with a fix for itself where one for several would mend what is held back, too."""
+    others = {finding.fix for finding in held if finding.alone is not None}
+    return [replace(f, fix=f.alone) if f.alone is not None and f.fix in others else f for f in findings]
 
 
 def _kind(fix: Fix, places: _Places, view: View) -> tuple[object, ...] | None:

@@ -19,6 +19,7 @@ from syncscope.linter.checked import Checked
 from syncscope.linter.config import Config, Configs, overlay
 from syncscope.linter.files import find, is_code
 from syncscope.linter.fixing import Mended, mend
+from syncscope.linter.joined_in_pass import apart_from, left_out
 from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Finding, Safety
 from syncscope.project import folders
@@ -229,8 +230,8 @@ def to_mend(source: SourceFile, job: Job) -> Sequence[Finding]:
     found = engine.check_source(source, job.config).findings
     for known in (baseline.load(job.baseline) if job.baseline else None, job.since):
         if known is not None:
-            recalled = known.recall([(source, finding) for finding in found])
-            found = tuple(finding for _, finding in recalled.new)
+            new = [finding for _, finding in known.recall([(source, finding) for finding in found]).new]
+            found = tuple(apart_from(left_out(found, new), new))
     return found
 
 

@@ -12,6 +12,7 @@ from syncscope.linter import baseline, engine, rulesets
 from syncscope.linter.checked import Checked
 from syncscope.linter.config import BUILT_IN
 from syncscope.linter.fixing import edited, write
+from syncscope.linter.joined_in_pass import apart_from, left_out
 from syncscope.linter.known import Found
 from syncscope.linter.known_before import InBaseline, SinceRevision
 from syncscope.linter.line_length import line_length
@@ -247,6 +248,7 @@ def in_order(linted: Linted, found: Sequence[Found]) -> list[Found]:
 def recall(linted: Linted) -> None:
     """Leave out what the baseline holds, and what was there at the revision, and make the rest presentable: what waits in a
     step, too, is a finding where it is new."""
+    before = [*linted.found, *linted.also]
     if path := linted.files.first.baseline:
         known = baseline.load(path)
         every = linted.found + linted.also if known.holds_also else linted.found
@@ -267,4 +269,8 @@ def recall(linted: Linted) -> None:
         new = linted.since.then.recall(every).new
         linted.since.found = len(every) - len(new)
         linted.found, linted.also, linted.tells_also = in_order(linted, new), [], True
+    new_ones = [finding for _, finding in linted.found]
+    held_back = left_out((finding for _, finding in before), new_ones)
+    told = apart_from(held_back, new_ones)
+    linted.found = [(source, finding) for (source, _), finding in zip(linted.found, told, strict=True)]
     linted.presented = [(source, presented(source, finding)) for source, finding in linted.found]

@@ -124,7 +124,8 @@ class Finding:
     host. `severity` is "error", "warning" or "note". `fingerprint` stays when lines move and locals are renamed: a hash of the
     function's name and of what waits there. By `known_by` it is known again in another function, too. Where there is no `fix`,
     `advice` is what could be made of it by hand, and where there is none `why_not` says what keeps a rewrite from it. What
-    `repeats` waits many times in a step: in a loop inside of it.
+    `repeats` waits many times in a step: in a loop inside of it. Where its `fix` mends others of its function, too, `alone` is
+    the one for itself.
     """
 
     rule: str
@@ -147,6 +148,7 @@ class Finding:
     known_by: Identity = NO_IDENTITY
     in_file: tuple[int, int] | None = None
     repeats: bool = False
+    alone: Fix | None = field(default=None, compare=False)
 
     @property
     def file_lines(self) -> tuple[int, int]:

@@ -172,3 +172,27 @@ class Loss(torch.nn.Module):
         return self.part(x, count)
 """
     assert {f.fix for f in found(code) if f.rule == "tensor-literal-on-device"} == {None}
+
+
+BEFORE = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        none = torch.tensor(0.0, device=x.device)
+        y = self.net(x @ x)
+        return torch.where(y > 0, none, y)
+"""
+
+
+def test_what_a_baseline_holds_is_not_mended_with_what_is_new_in_its_function(door):
+    door.write("net.py", BEFORE)
+    door("lint", "--write-baseline", "known.json", "net.py")
+    more = "one = torch.tensor(1.0, device=x.device)\n        return torch.where(y > 0, none, one)"
+    door.write("net.py", BEFORE.replace("return torch.where(y > 0, none, y)", more))
+    assert "-        none" not in door("lint", "--baseline", "known.json", "--diff", "net.py").out
+    door("lint", "--baseline", "known.json", "--fix", "net.py")
+    fixed = (door.folder / "net.py").read_text()
+    assert "none = torch.tensor(0.0, device=x.device)" in fixed
+    assert "one = torch.ones((), device=x.device)" in fixed
