@@ -254,7 +254,7 @@ def imported_by(sources: Mapping[str, bytes]) -> dict[str, Imported]:
     return found
 
 
-_AS = re.compile(rb"(?<=[\w)]) as[ \t]+(\w+)[ \t]*[,)\n#]")
+_AS = re.compile(rb" as[ \t]+(\w+)[ \t]*[,)\n#]")  # begins with what can be looked for at once
 _NAMED = re.compile(rb"(\w+)[ \t]*\Z")
 _LONGEST = 80  # bytes of a name
 
