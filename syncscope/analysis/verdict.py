@@ -20,6 +20,7 @@ OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap 
 WORTH = 0.01  # the part of a step that must be saved, at least, to be worth a change
 MUCH = 0.1  # the part of a step that goes with waits and is no waiting, from which on that is said
 STAYS = 0.95  # of what lines cost, from which on it is not worth a word that one of their reads stays
+PROGRAM = "YOUR_PROGRAM.py"
 BUDGET = "2m"  # what the command that settles a line is given; it ends earlier where it is sure
 ENOUGH = 20  # steps of which a spread is well known
 BESIDE = "Record the processes, ranks and streams beside it, too, or ask the driver's own profiler."
@@ -194,7 +195,8 @@ def _tryable(line: Line) -> bool:
 
 
 def _program(report: Report) -> str:
-    return str(report.trace.meta.get("command", "PROGRAM")) if report.trace is not None else "PROGRAM"
+    """The program as a shell takes it; of a recording that was read a name for it: no file says what is to be run."""
+    return str(report.trace.meta.get("command", PROGRAM)) if report.trace is not None else PROGRAM
 
 
 def _by_hand(line: Line) -> bool:

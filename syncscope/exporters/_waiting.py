@@ -189,7 +189,10 @@ def head(line: Line, share: float | None, turn: str, cells: list[tuple[str, bool
     op = f"  {line.op if len(line.op) <= most else f'{line.op[: max(1, most - 1)]}…'}"  # a longer one would cut the figures
     space = room - len(turn) - len(op) - 1
     unknown = NO_LINE if len(NO_LINE) <= space else BRIEFLY
-    place = figures.shortened(place, space) if place else unknown
+    if line.place:
+        place = figures.shortened(place, space)
+    elif not place or len(place) > space:  # below it stands whole
+        place = unknown
     text = Text.assemble((turn, "green"), (place, weight), (op, "cyan"), no_wrap=True)
     text.pad_right(room - text.cell_len)
     for cell, priced in cells:

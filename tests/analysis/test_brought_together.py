@@ -136,4 +136,4 @@ def test_the_lines_of_rewrites_that_are_named_are_those_of_the_command():
     _, report = said(program, found(57, 0, Stays.NONE))
     row = row_of_waits(report)
     assert row.advice.startswith("read them at once (at ")
-    assert row.command == f"syncscope verify --budget 2m --line {report.lines[0].place} PROGRAM"
+    assert row.command == f"syncscope verify --budget 2m --line {report.lines[0].place} YOUR_PROGRAM.py"

@@ -58,7 +58,7 @@ def test_the_command_that_is_printed_measures_all_lines_of_what_is_to_be_fixed_t
         report = summarize(beside(Device().run([program] * 20)[0], 0.4))
         assert report.answer.decision is decision
         assert "Fixing 2 lines" in report.verdict
-        command = "syncscope verify --budget 2m --line train.py:57 --line train.py:58 PROGRAM"
+        command = "syncscope verify --budget 2m --line train.py:57 --line train.py:58 YOUR_PROGRAM.py"
         assert f"`{command}` measures these 2 lines" in report.verdict
 
 

@@ -440,7 +440,7 @@ def test_the_line_that_comes_first_is_tried_by_the_command_that_is_printed(safet
     found = summarize(
         recorded([[*waits, ("launch", 0, 3 * MS), ("read", 59, 0), ("work", 3 * MS)]] * 8), [finding], [hazard]
     )
-    command = "syncscope verify --budget 2m --line train.py:57 PROGRAM"
+    command = "syncscope verify --budget 2m --line train.py:57 YOUR_PROGRAM.py"
     all_waits = next(one for one in found.what_if if one.name == "nothing waits")
     assert all_waits.advice == f"first the waits of `item` at train.py:57: note the tensor, which `{command}` tries"
     assert "No command rewrites" not in found.verdict
