@@ -209,6 +209,11 @@ class Compared:
             self.alongside[chosen] = one, its
             self.beside[chosen] = difference(*self.both(chosen), loose)
 
+    @property
+    def equal_beside(self) -> set[Set]:
+        """Versions of which that is known already."""
+        return {chosen for chosen, apart in self.beside.items() if not apart.largest}
+
     def is_equal_beside(self, chosen: Set) -> bool:
         """Whether a version changes no bit in the same steps of one process: it says nothing of the program's first steps."""
         self.compare([chosen])

@@ -239,6 +239,10 @@ class Plan:
             chosen |= self.candidates[number].needs
         return frozenset(chosen)
 
+    def leaves(self, kept: Collection[int]) -> list[int]:
+        """Those that no other of the set needs."""
+        return sorted(number for number in kept if not any(number in self.candidates[other].needs for other in kept))
+
     def edited_meanwhile(self) -> dict[str, bytes]:
         """The files that somebody has changed since, as they were: they are tried as they were."""
         return {path: raw for path, raw in self.before.items() if content_of(path) != raw}

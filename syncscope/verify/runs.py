@@ -6,6 +6,7 @@ A version is a set of candidates of a `Plan`, or the one program that is compare
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from syncscope.turns.weaving import CannotTakeTurnsError
 from syncscope.verify.commits import Texts
 from syncscope.verify.one_process import ENDLESS, OneProcess
 from syncscope.verify.plan import Plan
-from syncscope.verify.processes import Processes, RunFailedError, RunResult
+from syncscope.verify.processes import Processes, RunFailedError, RunResult, TimeIsUpError
 from syncscope.verify.request import TRACE, Kind, Program, Request
 from syncscope.verify.results import PROCESSES, Verification
 from syncscope.verify.spent import LOOKING, RECORDING, TURNS, VALUES
@@ -72,6 +73,7 @@ class Runs:
     def __post_init__(self) -> None:
         self.failed: dict[Set, RunFailedError] = {}
         self.began = time.monotonic()
+        self._took: dict[tuple[Kind, int | None], float] = {}  # s at least, by what it was and its steps
         self._one_process: OneProcess | None = None
 
     def run(self, kind: Kind, chosen: Set, **more: Any) -> RunResult:
@@ -79,11 +81,19 @@ class Runs:
 
         Raises:
             RunFailedError: it fails.
+            TimeIsUpError: what is left of the budget is less than any such run took so far.
         """
         is_first = not self.processes.count
         what = LOOKING if is_first else {"values": VALUES, "trace": RECORDING}.get(kind, TURNS)
+        request, files = self._request(kind, chosen, **more)
+        alike = request.kind, request.steps
+        if self.processes.left() < self._took.get(alike, 0.0):
+            raise TimeIsUpError  # it would be cut before its end, and tell nothing
         with self.counted(), self.processes.spent.on(what):
-            return self.processes.run(*self._request(kind, chosen, **more))
+            began = time.monotonic()
+            result = self.processes.run(request, files)
+            self._took[alike] = min(self._took.get(alike, math.inf), time.monotonic() - began)
+            return result
 
     def run_together(self, versions: Sequence[Set]) -> list[RunResult]:
         """Runs that are timed, of several versions at once.

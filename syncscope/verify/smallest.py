@@ -28,6 +28,7 @@ PART = 1 / 3  # of the gain: what may give so much is not left out undecided
 FIRST = 0.6  # of what is left as turns begin: all together are timed by themselves so long, as long as they are open
 EACH, ALL = 0.6, 0.85  # the same until which each fix by itself, and sets of them, are timed
 LONG = 0.1  # of what is left of the budget, that a run takes before its first step has ended
+COMPARING = 0.5  # of the budget: from then on what is equal is timed before others are compared
 NONE: Set = frozenset()
 
 
@@ -151,9 +152,14 @@ class Fixes:
         if equal := self._equal_together():
             return equal
         self.compared.compare([self.plan.closed({number}) for number in self._open()])
-        for candidate in self.plan.candidates:
+        known = {n for n in self._open() if self.plan.closed({n}) in self.compared.equal_beside}
+        known = {n for n in known if self.plan.closed({n}) <= known}  # which takes no more time
+        for candidate in sorted(self.plan.candidates, key=lambda candidate: candidate.number not in known):
             fix = self.tried[candidate.number]
             if fix.why:
+                continue
+            if good and candidate.number not in known and self.search.budget.spent() > COMPARING:
+                fix.why = "it was not compared: what was left of the budget went to the time that others take"
                 continue
             if not all(need in good for need in candidate.needs):
                 fix.why = "what it needs was left out"
@@ -179,7 +185,7 @@ class Fixes:
         open_ = self._open()
         together = self.plan.closed(open_)
         made = self.plan.version(together)
-        if not open_ or any(self.plan.version(together - {n}) == made for n in self._leaves(together)):
+        if not open_ or any(self.plan.version(together - {n}) == made for n in self.plan.leaves(together)):
             return []  # one of them may not be made beside the others
         self.runs.tell("what all fixes together compute")
         is_part = together < self._equal
@@ -221,7 +227,7 @@ class Fixes:
             self.found.values, self.found.difference = values, apart
             if values != CHANGED:
                 return kept
-            leaves = self._leaves(kept)
+            leaves = self.plan.leaves(kept)
             worst = max(leaves, key=lambda number: self.tried[number].apart)
             self.tried[worst].why = f"together with the others, {why}"
             self.found.refused = True
@@ -238,19 +244,13 @@ class Fixes:
         self.found.compared_steps = self.compared.alongside[chosen][0].steps
         return True
 
-    def _leaves(self, kept: Set) -> list[int]:
-        """Those that no other of the set needs."""
-        return sorted(
-            number for number in kept if not any(number in self.plan.candidates[other].needs for other in kept)
-        )
-
     # what they save
 
     def _foresee(self, numbers: Sequence[int]) -> list[Set]:
         """Says which versions may be timed; of these each fix by itself."""
         together = self.plan.closed(numbers)
         alone = [self.plan.closed({number}) for number in numbers]
-        self.runs.foreseen = [together, *alone, *(together - {number} for number in self._leaves(together))]
+        self.runs.foreseen = [together, *alone, *(together - {number} for number in self.plan.leaves(together))]
         return alone
 
     def _time(self, together: Set, good: Sequence[int]) -> None:
@@ -282,7 +282,7 @@ class Fixes:
         sure = [n for n, ratio in alone.items() if ratio is not None and self.found.is_gain(ratio.one_of(len(alone)))]
         gaining = self.plan.closed(sure)
         start = kept = self._best_of(together, gaining)
-        leaves = sorted(self._leaves(kept), key=lambda n: -ratio.ratio if (ratio := alone.get(n)) else -1.0)
+        leaves = sorted(self.plan.leaves(kept), key=lambda n: -ratio.ratio if (ratio := alone.get(n)) else -1.0)
         for at, number in enumerate(leaves):
             rest = kept - {number}
             if not rest:

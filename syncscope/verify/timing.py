@@ -32,9 +32,9 @@ class Ratio:
     turns: int = 0
 
     def __str__(self) -> str:
-        """`0.914 (0.902 to 0.926)`."""
+        """`0.914 (0.902 to 0.926)`; of fewer turns than an interval is believed from, how many there were."""
         turns = f"{self.turns} turns" if self.turns > 1 else "one turn"
-        known = self.turns > 1 and math.isfinite(self.high)
+        known = self.turns >= FEWEST and math.isfinite(self.high)
         return f"{self.ratio:.3f}" + (f" ({self.low:.3f} to {self.high:.3f})" if known else f" (of {turns})")
 
     @property

@@ -84,3 +84,8 @@ def test_a_difference_is_relative_to_the_largest_element() -> None:
     assert relative(np.array([math.nan, 1.0]), np.array([math.nan, 1.0])) == 0
     assert relative(np.array([0.0]), np.array([-0.0])) == 0
     assert relative(np.array([1.0]), np.array([math.inf])) == math.inf
+
+
+@pytest.mark.parametrize(("turns", "said"), [(2, "0.708 (of 2 turns)"), (3, "0.708 (0.006 to 85.894)")])
+def test_an_interval_is_said_from_as_many_turns_as_it_is_believed_from(turns: int, said: str) -> None:
+    assert str(Ratio(0.708, 0.006, 85.894, turns)) == said

@@ -1,16 +1,20 @@
 """Which of several fixes stay, by drawn times: what gains does, chance does not, and a spent budget keeps what is known."""
 
 import random
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from syncscope.verify.results import EQUAL, TriedFix, Verification
+from syncscope.verify.processes import TimeIsUpError
+from syncscope.verify.results import EQUAL, WITHIN, TriedFix, Verification
 from syncscope.verify.runs import Runs, Settings
 from syncscope.verify.search import Search
 from syncscope.verify.smallest import Fixes
+from syncscope.verify.spent import Seconds
 from syncscope.verify.timing import Ratio
+from syncscope.verify.values import Difference
 
 BUDGET = 100.0
 
@@ -40,7 +44,7 @@ def tried(
     search: Any = Search(Runs(program, Settings(BUDGET), processes, lambda _: None, found))
     plan: Any = SimpleNamespace(closed=frozenset, version=lambda chosen: {"train.py": repr(sorted(chosen)).encode()})
     plan.candidates = [SimpleNamespace(needs=frozenset(), path="train.py", line=n) for n in range(4)]
-    plan.before = {"train.py": b""}
+    plan.before, plan.leaves = {"train.py": b""}, sorted
     search.runs.plan = plan
 
     def times_of(turn: list[frozenset[int]]) -> dict[frozenset[int], float]:
@@ -114,3 +118,42 @@ def test_an_interval_for_one_of_many_is_wider() -> None:
     assert one.one_of(1) == one
     assert one.one_of(8).low == pytest.approx(0.9 * 0.9**1.395, rel=1e-3)
     assert one.one_of(8).high > 1.03
+
+
+def test_what_is_known_to_be_equal_is_timed_before_the_others_are_compared_for_all_the_time_there_is() -> None:
+    """Four minutes went to values, and no step was timed."""
+    left = BUDGET
+    processes: Any = SimpleNamespace(left=lambda: left)
+    search: Any = Search(Runs(SimpleNamespace(), Settings(BUDGET), processes, lambda _: None, Verification("train.py")))
+    fixes: Any = Fixes(search)
+    fixes.plan = SimpleNamespace(closed=frozenset, candidates=[SimpleNamespace(needs=(), number=n) for n in range(4)])
+    fixes.tried = {
+        n: SimpleNamespace(why="", values=None, path="train.py", line=n, finding=SimpleNamespace(rule=""))
+        for n in range(4)
+    }
+    fixes._equal_together, judged = list, []
+
+    def compare(_: object) -> None:
+        search.compared.beside = {frozenset({n}): Difference(reads=n % 3 and 1e-7) for n in range(4)}
+
+    def judge(chosen: frozenset[int]) -> tuple[str, str, Difference]:
+        nonlocal left
+        judged.extend(chosen)
+        left -= 0.6 * BUDGET
+        return WITHIN, "", Difference()
+
+    search.compared.compare, fixes._judge = compare, judge
+    assert (fixes._good(), judged) == ([0, 3, 1], [1])
+    assert "not compared" in fixes.tried[2].why
+
+
+def test_no_run_is_begun_that_cannot_end_within_the_budget() -> None:
+    left = 100.0
+    processes: Any = SimpleNamespace(left=lambda: left, count=1, importing=0.0, starting=0.0, remains=(), heard_by="")
+    processes.spent, processes.run = Seconds(), lambda *_: time.sleep(0.02)
+    runs = Runs(SimpleNamespace(), Settings(BUDGET), processes, lambda _: None, Verification("train.py"))
+    runs.run("values", frozenset(), steps=12)
+    left = 0.01
+    with pytest.raises(TimeIsUpError):
+        runs.run("values", frozenset(), steps=12)
+    runs.run("values", frozenset(), steps=2)
