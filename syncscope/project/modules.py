@@ -258,7 +258,7 @@ class Module:
 
 
 LARGEST = 90_000  # bytes of a file that is read for an import: a larger one costs more than it tells
-IMPORTED, _LINTED = 2_800_000, 700_000  # bytes of source behind trees that are kept, 27 bytes of memory for each
+IMPORTED, _LINTED = 4_000_000, 700_000  # bytes of source behind trees that are kept, 27 bytes of memory for each
 
 
 class ProjectFiles:
