@@ -35,7 +35,7 @@ def recording(waits, path=BOXES) -> Trace:
 
 
 def finding(path: str, line: int) -> Finding:
-    return Finding("host-read", Place(path, line), 1, line, 9, Span(0, 1), "reads", 3, True)
+    return Finding("host-read", Place(path, line), 1, line, 9, Span(0, 1), "reads", 3)
 
 
 def test_waits_of_a_library_are_lines_of_their_own_for_each_line_that_leads_there():
