@@ -257,6 +257,7 @@ def kind(sample: SampleInput) -> tuple[Hashable, ...]:
             (key, str(value) if isinstance(value, bool | float | str) else "") for key, value in sample.kwargs.items()
         ),
         frozenset(map(type, asked)),
+        frozenset(x.dtype for x in given),
         max((x.dim() for x in given), default=0) > 2,
         any(x.numel() == 0 for x in given),
         any(x.dim() == 0 for x in given),
