@@ -29,7 +29,17 @@ print(total)
 
 
 def test_what_a_step_depends_on_is_put_back_on_the_device_too(on_cuda: Program) -> None:
-    done = on_cuda("-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider", "tests/verify/test_snapshot.py")
+    done = on_cuda(
+        "-m",
+        "pytest",
+        "-q",
+        "--noconftest",
+        "-o",
+        "pythonpath=tests",
+        "-p",
+        "no:cacheprovider",
+        "tests/verify/test_snapshot.py",
+    )
     assert not done.returncode, done.stdout
     assert "skipped" not in done.stdout
 
