@@ -21,6 +21,7 @@ from syncscope.model.finding import Finding, Fix, Safety, Stays
 from syncscope.model.heat import IN_TRAINING, Reason
 from syncscope.rules import Function, View
 
+MOST = 16  # fixes that are made one: nobody looks through more at once, and each of their findings has all of it
 _Places = list[tuple[Finding, Site]]
 
 
@@ -38,13 +39,15 @@ def joined_in_pass(findings: Sequence[Finding], sites: Sequence[Site | None], vi
     one: dict[Fix, Fix] = {}
     for fixes in groups.values():
         while len(fixes) > 1:
-            taken = fixes[:1]
-            for fix in fixes[1:]:
-                if apart([*taken, fix]):
-                    taken.append(fix)
+            taken, left = fixes[:1], []
+            for at, fix in enumerate(fixes[1:], 1):
+                if len(taken) == MOST:
+                    left += fixes[at:]
+                    break
+                (taken if apart([*taken, fix]) else left).append(fix)
             if len(taken) > 1:
                 one |= dict.fromkeys(taken, _made_one(taken, places, view))
-            fixes = [fix for fix in fixes if fix not in taken]
+            fixes = left
     joined = with_one(findings, one)
     return [j if j is f else replace(j, alone=f.fix) for f, j in zip(findings, joined, strict=True)]
 

@@ -173,7 +173,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if element is None or found is None or tensor is None:
         return None
     loop, name = found[0], element.id
-    uses = [use for use in function.reads(name) if loop_of(function, use) == found]
+    inside = set(map(id, walk(loop)))  # looked at first: many loops of a function may go by one name
+    uses = [use for use in function.reads(name) if id(use) in inside and loop_of(function, use) == found]
     reads = [read_of(function, use) or as_number(function, use) for use in uses]
     known, last = [each for each in reads if each is not None], uses[-1]
     compared = any(isinstance(whole, (ast.Compare, ast.FormattedValue)) for _, whole in known)
