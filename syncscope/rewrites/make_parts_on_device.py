@@ -49,8 +49,7 @@ EXAMPLES = (
         def forward(x: torch.Tensor, device):
             padded = torch.BoolTensor(x.shape).fill_(False).to(device)  # !
             zeros = torch.FloatTensor(3, 2).zero_().cuda()  # !
-            earlier = torch.tril(torch.ones(3, 3)).bool().to(device)  # !
-            return padded, zeros, earlier, torch.ones(3).fill_(0.5).to(device)  # !
+            return padded, zeros, torch.ones(3).fill_(0.5).to(device)  # !
         """,
         """
         import torch
@@ -58,8 +57,7 @@ EXAMPLES = (
         def forward(x: torch.Tensor, device):
             padded = torch.empty(x.shape, dtype=torch.bool, device=device).fill_(False)
             zeros = torch.empty(3, 2, dtype=torch.float, device="cuda").zero_()
-            earlier = torch.tril(torch.ones(3, 3, device=device)).bool()
-            return padded, zeros, earlier, torch.ones(3, device=device).fill_(0.5)
+            return padded, zeros, torch.ones(3, device=device).fill_(0.5)
         """,
         Safety.SAFE,
         rule="blocking-upload",
