@@ -93,6 +93,26 @@ EXAMPLES = (
         Safety.UNSAFE,
         rule="host-read",
     ),
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        class Queue(nn.Module):
+            def __init__(self, shape=None):
+                super().__init__()
+                if shape is None:
+                    self.register_buffer("ready", torch.tensor(False))
+                else:
+                    self.register_buffer("ready", torch.tensor(True))
+
+            def forward(self, x: torch.Tensor):
+                if not self.ready:  # !
+                    self.ready.fill_(True)
+                return x
+        """,
+        rule="tensor-in-condition",
+    ),
 )
 
 
@@ -131,13 +151,16 @@ def is_flag(node: ast.AST, name: str) -> bool:
 
 
 def registration(owner: ast.ClassDef, name: str) -> ast.stmt | None:
-    """The statement `self.register_buffer("name", zero)` that makes the flag, which is not set then."""
+    """The only statement `self.register_buffer("name", zero)` that makes the flag, which is not set then: in another branch,
+    or set, what remembers it would not be there.
+    """
+    made: list[tuple[ast.stmt, ast.expr]] = []
     for statement in (s for s in walk(owner) if isinstance(s, ast.Expr)):
         match statement.value:
-            case ast.Call(func=ast.Attribute(attr="register_buffer"), args=[ast.Constant(value=word), made, *_]):
-                if word == name and one_of(made, ZERO):
-                    return statement
-    return None
+            case ast.Call(func=ast.Attribute(attr="register_buffer"), args=[ast.Constant(value=word), value, *_]):
+                if word == name:
+                    made.append((statement, value))
+    return made[0][0] if len(made) == 1 and one_of(made[0][1], ZERO) else None
 
 
 def one_of(made: ast.expr, values: tuple[object, ...]) -> bool:
