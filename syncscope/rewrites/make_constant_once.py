@@ -210,27 +210,32 @@ def called(function: Function, call: ast.Call) -> str:
     return "constant"
 
 
-def only_computed_with(function: Function, node: ast.expr) -> bool:
+def only_computed_with(function: Function, node: ast.expr, asked: frozenset[str] = frozenset()) -> bool:
     """Whether a tensor is nowhere written, kept or given away: then each use may be given the same one.
 
     It may be an operand, an argument of an operation of torch's, an index, and asked for its shape; and so may a view of it.
+    Names whose uses are `asked` for are not again: `k = k.expand(3, 4)` is a use of the name that it gives a value.
     """
     match function.parent(node):
         case ast.BinOp() | ast.Compare() | ast.UnaryOp() | ast.AugAssign():
             return True
         case ast.Assign(targets=[ast.Name(id=name)]):
-            uses = function.reads(name)
+            if name in asked:
+                return True
+            uses, asked = function.reads(name), asked | {name}
             alone = not function.shared(name) and not any(
                 another(function, bind, node) for bind in function.binds(name)
             )
-            return alone and bool(uses) and all(only_computed_with(function, use) for use in uses)
+            return alone and bool(uses) and all(only_computed_with(function, use, asked) for use in uses)
         case ast.Subscript(value=value, slice=index, ctx=ctx) as part:
-            return index is node or (value is node and isinstance(ctx, ast.Load) and only_computed_with(function, part))
+            return index is node or (
+                value is node and isinstance(ctx, ast.Load) and only_computed_with(function, part, asked)
+            )
         case ast.Attribute(attr=attr) as part:
             call = function.parent(part)
             if isinstance(call, ast.Call) and call.func is part:
-                return attr in ("size", "dim", "numel") or _operation(function, call, attr in VIEWS)
-            return attr in DESCRIBE or (attr in VIEWS and only_computed_with(function, part))
+                return attr in ("size", "dim", "numel") or _operation(function, call, attr in VIEWS, asked=asked)
+            return attr in DESCRIBE or (attr in VIEWS and only_computed_with(function, part, asked))
         case ast.keyword() as given:
             call = function.parent(given)
             return given.arg != "out" and isinstance(call, ast.Call) and _operation(function, call)
@@ -238,7 +243,7 @@ def only_computed_with(function: Function, node: ast.expr) -> bool:
             return True
         case ast.Call() as call:
             op = function.op(call)
-            return op is not None and _operation(function, call, op.name in VIEWS, op.base is node)
+            return op is not None and _operation(function, call, op.name in VIEWS, op.base is node, asked)
     return False
 
 
@@ -250,9 +255,11 @@ def another(function: Function, bind: ast.Name, node: ast.expr) -> bool:
     return False
 
 
-def _operation(function: Function, call: ast.Call, view: bool = False, base: bool = True) -> bool:
+def _operation(
+    function: Function, call: ast.Call, view: bool = False, base: bool = True, asked: frozenset[str] = frozenset()
+) -> bool:
     """Whether a call is an operation of torch that gives new memory, or a view with which is only computed."""
     op = function.op(call)
     if op is None or (base and op.name.endswith("_")) or "out" in op.keywords:
         return False
-    return only_computed_with(function, call) if view else base is False or function.pure_call(call)
+    return only_computed_with(function, call, asked) if view else base is False or function.pure_call(call)

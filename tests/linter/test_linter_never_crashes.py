@@ -67,6 +67,15 @@ DEEP = {
 }
 
 
+def test_a_constant_that_is_made_a_view_of_itself_under_its_own_name_ends_in_an_answer():
+    raw = (
+        b"import torch\ndef f(x: torch.Tensor, n):\n    k = torch.tensor([[-1.0], [1.0]], device=x.device).view(1, 2)\n"
+        b"    k = k.expand(n, 2)\n    return x + k\n"
+    )
+    found = [f for f in engine.check("view.py", raw, ALL).findings if f.rule == "tensor-literal-on-device"]
+    assert [f.place.line for f in found] == [3]
+
+
 @pytest.mark.parametrize("code", DEEP.values(), ids=DEEP)
 def test_deep_expressions_end_in_an_answer(code):
     raw = f"import torch\ndef f(x: torch.Tensor):\n    x = x.cuda()\n    y = {code}\n    return x.item()\n".encode()
