@@ -162,7 +162,8 @@ def _settles(report: Report) -> str:
     tried = written(report) if planned else [line for line in lines if _is_written(line)][:1]
     if tried:
         number = len({line.place for line in tried})
-        what = f"these {number} lines" if number > 1 else "it" if len(report.lines) == 1 else "that line"
+        one = f"whether {tried[0].place} is worth it, too" if report.plan and not planned else "that line"
+        what = f"these {number} lines" if number > 1 else "it" if len(report.lines) == 1 else one
         return f"`{trial(report, *tried)}` measures {what}, and says where {BUDGET} are too few."
     if not lines or not _tryable(lines[0]):
         return ""

@@ -62,6 +62,13 @@ def test_the_command_that_is_printed_measures_all_lines_of_what_is_to_be_fixed_t
         assert f"`{command}` measures these 2 lines" in report.verdict
 
 
+def test_a_command_for_another_line_than_what_comes_first_names_it():
+    step = [("launch", 0, 6 * MS), ("read", 57, 0), ("work", 5 * MS), ("launch", 0, 6 * MS), ("read", 58, 0)]
+    report = summarize(Device().run([[*step, ("work", 0.4 * MS), ("launch", 0, 2 * MS)]] * 20)[0])
+    assert "Fixing one line saves 5.0 ms of 19.4 ms per step (25.8%): `item` at train.py:57" in report.verdict
+    assert "--line train.py:58 YOUR_PROGRAM.py` measures whether train.py:58 is worth it, too" in report.verdict
+
+
 @pytest.mark.parametrize("told", [{"others": 0.05}, {"processor": False}, {"rare": 8}])
 def test_of_a_quiet_machine_of_a_gpu_and_of_steps_that_read_otherwise_all_are(told):
     report = summarize(recorded(DISTURBED, **told))
