@@ -102,5 +102,6 @@ def _made_one(fixes: Sequence[Fix], places: dict[Fix, _Places], view: View) -> F
         return replace(made, gains=gained(made, mended, view))
     waits = on_one_way(view.function(mended[0][1]), [site.node for _, site in mended])
     moved = all(fix.stays is not Stays.NONE for fix in fixes)
-    gains = fixes[0].gains if moved else f"saves {waits} waits on each pass of the loop, and reads once after it"
+    saved = "a wait" if waits == 1 else f"{waits} waits"
+    gains = fixes[0].gains if moved else f"saves {saved} on each pass of the loop, and reads once after it"
     return replace(made, stays=reads, gains=gains)

@@ -1,0 +1,95 @@
+"""What a step sends lies on the host before, whatever it is taken from: `# waits: op` marks each line that waits."""
+
+import pytest
+from tensors.marked import marks, waits
+
+SENT = {
+    "batches of two loaders side by side, and what a helper has shaped": """
+        def turned(rows, size):
+            rows = rows.transpose(0, 1)
+            return rows
+
+        def train(net, train_loader, other_loader, masks, opt, device):
+            for batch, other in zip(train_loader, other_loader):
+                x, y = batch
+                x = x.to(device)  # waits: to_device
+                y = turned(y, 3).to(device)  # waits: to_device
+                other = other[0].to(device)  # waits: to_device
+                loss = net(x, other, y)
+                loss.backward()
+                opt.step()
+            for batch, mask in zip(net.parts, masks):
+                batch.to(device)
+    """,
+    "the views of a batch, joined": """
+        def train(net, train_loader, device):
+            for images, _ in train_loader:
+                images = torch.cat(images, dim=0)
+                net(images.to(device))  # waits: to_device
+    """,
+    "parts of a batch that are sent, and take their own places": """
+        from torch.utils.data import DataLoader
+
+        def train(rows, gpu):
+            for i, (images, _) in enumerate(DataLoader(rows)):
+                images[0] = images[0].cuda(gpu, non_blocking=True)
+                images[1] = images[2].cuda(gpu, non_blocking=True)  # waits: cpu
+    """,
+    "what is joined with something that is made on the host": """
+        def step(batch_y, device, seen: torch.Tensor):
+            zeros = torch.zeros([batch_y.shape[0], 3]).float()
+            told = torch.cat([batch_y[:, :3], zeros], dim=1).to(device)  # waits: to_device
+            return told, torch.cat([seen, seen]).to(device)
+    """,
+    "a device that a function names by a text which is filled in": """
+        def dev():
+            if torch.cuda.is_available():
+                return torch.device(f"cuda")
+            return torch.device("cpu")
+
+        def forward_backward(batch):
+            for i in range(0, batch.shape[0], 8):
+                yield batch[i : i + 8].to(dev())  # waits: to_device
+    """,
+    "a triangle that is made on the host, wherever its maker is told to send it": """
+        class CausalMask:
+            def __init__(self, length, device="cpu"):
+                self.mask = torch.triu(torch.ones(length, length), diagonal=1).to(device)  # waits: created_on_host
+    """,
+    "what is made like something of which nothing else is known": """
+        class Targets(nn.Module):
+            def forward(self, given):
+                boxes = given[1]
+                labels = torch.Tensor(3, 4).fill_(0).type_as(boxes)  # waits: to_device
+                return labels.ne(-1).nonzero()  # waits: nonzero
+    """,
+    "rows that a pass of a loop picks and sends": """
+        def fit(model, data, labels, weights, models, device):
+            order = torch.randperm(len(data))
+            for i in range(0, len(data), 32):
+                x = data[i : i + 32].to(device)  # waits: to_device
+                y = labels[order[i : i + 32]].to(device)  # waits: to_device
+                model(x, y, models[i].to(device), weights[i].to(device))
+
+        def render(rays, net, chunk=4096, device="cuda"):
+            for i in range(rays.shape[0] // chunk):
+                net(rays[i * chunk : (i + 1) * chunk].cuda())  # waits: to_device
+
+        def one(rays, device):
+            return rays[3:].to(device), rays[:].to(device)
+
+        def forward_backward(self, batch, cond):
+            for i in range(0, batch.shape[0], self.microbatch):
+                micro = batch[i : i + self.microbatch].to(dist_util.dev())  # waits: to_device
+                given = {k: v[i : i + 8].to(self.rank) for k, v in cond.items()}  # waits: to_device
+
+        class Memory:
+            def sample(self, idxs):
+                return self.rows[idxs].to(self.device)  # waits: to_device
+    """,
+}
+
+
+@pytest.mark.parametrize("code", SENT.values(), ids=SENT)
+def test_waits_where_the_marks_say(code: str) -> None:
+    assert waits(code, confidence=2) == marks(code)
