@@ -14,7 +14,7 @@ What ends with nothing, or with several groups alike, is of a group that nobody 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from typing import Any
@@ -41,6 +41,7 @@ UNEVEN = ("SendRecv", "all_to_all")  # kinds of which each rank sends another am
 
 Alike = tuple[str, int, int]
 """What is the same of a collective on all its ranks: step and kind, elements, and the size of the group."""
+_Queue = tuple[int, int]  # position of the rank, and its queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class _Group:
     """Queues of several ranks, one of each, on which the same collectives run; `ends` are of the clock of the first of them."""
 
     ends: _Ends
-    queues: list[tuple[int, int]]  # position of the rank, and its queue
+    queues: list[_Queue]
     weak: bool = False  # a rank was put to it whose clock is known by too few collectives
 
 
@@ -84,7 +85,7 @@ class _Grouped:
     """The groups that were found, and the queues that may be of several."""
 
     groups: list[_Group] = field(default_factory=list)
-    doubtful: list[tuple[int, int]] = field(default_factory=list)
+    doubtful: list[_Queue] = field(default_factory=list)
 
     def add(self, r: int, queue: int, ends: _Ends, near: int, sure: bool, least: float) -> None:
         """Put a queue to the group with which it ends (where nothing was lost, at `least` so much of it), else into one of its
@@ -113,14 +114,16 @@ def with_groups(ranks: Sequence[Rank]) -> tuple[list[Rank], list[str]]:
         if not one.told
     }
     found: dict[tuple[int, ...], None] = {}
+    known: set[_Queue] = set()
     for group in grouped.groups:
         members = tuple(sorted(ranks[r].number for r, _ in group.queues))
         sizes = {size for (_, _, size), _ in group.ends.does if size}
         other = any(size < len(members) or (whole and size != len(members)) for size in sizes)
         if len(members) > 1 and not other:
             found[members] = None
+            known.update(group.queues)
             label |= dict.fromkeys(group.queues, "" if every == set(members) else in_short(members))
-    return [_labelled(rank, r, label) for r, rank in enumerate(ranks)], list(_said(ranks, list(found), label))
+    return [_labelled(rank, r, label) for r, rank in enumerate(ranks)], list(_said(ranks, list(found), label, known))
 
 
 def _whole(ranks: Sequence[Rank]) -> bool:
@@ -128,22 +131,24 @@ def _whole(ranks: Sequence[Rank]) -> bool:
     return len(ranks) >= max(rank.world for rank in ranks)
 
 
-def _said(ranks: Sequence[Rank], found: Sequence[tuple[int, ...]], label: dict[tuple[int, int], str]) -> Iterator[str]:
+def _said(
+    ranks: Sequence[Rank], found: Sequence[tuple[int, ...]], label: Mapping[_Queue, str], known: Container[_Queue]
+) -> Iterator[str]:
     """Which groups were found, where not all ranks are one."""
-    untold = [label[r, one.queue] for r, rank in enumerate(ranks) for one in rank.collectives if not one.told]
-    if len(ranks) == 1 or not untold or not any(untold):
+    untold = [(r, one.queue) for r, rank in enumerate(ranks) for one in rank.collectives if not one.told]
+    if len(ranks) == 1 or not any(label[queue] for queue in untold):
         return
     named = "; ".join(map(in_short, found[:NAMED])) + f" and {len(found) - NAMED} more" * (len(found) > NAMED)
     told = f": those that end together are of the ranks {named}" if found else ""
     yield f"{len(untold):,} kernels of collectives name no group{told}"
-    if unknown := sum(group.startswith("of") for group in untold):
+    if unknown := sum(queue not in known for queue in untold):
         yield (
             f"which ranks take part in {unknown:,} of them nobody can tell, for too few of the kind were recorded, or they end "
             "with none or with several: what ranks wait there, and pass on to others, is not told"
         )
 
 
-def _labelled(rank: Rank, r: int, label: dict[tuple[int, int], str]) -> Rank:
+def _labelled(rank: Rank, r: int, label: Mapping[_Queue, str]) -> Rank:
     """The rank with these groups in the keys of its collectives, which count anew in each."""
     if not label or all(one.told for one in rank.collectives):
         return rank

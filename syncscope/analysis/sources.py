@@ -42,17 +42,17 @@ def at_hand(paths: Iterable[str], root: Path | None = None, *, anywhere: bool = 
     return {path: nearest(file) for path, file in found.items()}
 
 
-def ambiguous(paths: Iterable[str], root: Path) -> list[str]:
-    """Of the user's own paths that several files below the root share as many parts with: which these are, in a sentence each,
+def ambiguous(paths: Iterable[str], root: Path) -> list[tuple[str, str]]:
+    """Of the user's own paths that several files below the root share as many parts with: which these are, and how to choose,
     of two at most."""
-    said: list[str] = []
+    said: list[tuple[str, str]] = []
     for path, best in _best(sorted(path for path in paths if not installed(path)), root).items():
         if len(best) > 1 and len(said) < NAMED:
             named = " or ".join(str(nearest(file)) for file in sorted(best)[:NAMED])
             more = f" or {len(best) - NAMED} more" if len(best) > NAMED else ""
             folder = shlex.quote(str(nearest(min(best)).parent))
             said.append(
-                f"{path} may be {named}{more}, so none is taken: `--source {folder}` names the first one's folder"
+                (f"{path} may be {named}{more}, so none is taken", f"`--source {folder}` names the first one's folder")
             )
     return said
 

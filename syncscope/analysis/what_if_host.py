@@ -16,14 +16,13 @@ from syncscope.analysis.what_if_ground import Ground
 from syncscope.model.durations import about_ms
 from syncscope.model.source import Place, shortly
 from syncscope.model.trace import Kind
-from syncscope.model.what_if import WhatIf
+from syncscope.model.what_if import WhatIf, own_work
 
 ROWS = 3  # of lines, and of functions
 WORTH = 0.01  # the part of a step that must be saved to say a word about it
 LONG = 0.001  # the part of a step that the host works before one launch, for its function to be looked up
 SEVERAL = 5  # launches of a kernel from which on the first is told from the others
 TIMES = 20  # as long as before them: what the host takes before the first is first use then
-ELSEWHERE = "do it rarely, later, or elsewhere"
 BY_WORKERS = (
     "have it made by a `DataLoader` with `num_workers`, or by a thread that makes the next one while the device works"
 )
@@ -63,7 +62,7 @@ def host_functions(ground: Ground) -> Iterator[WhatIf]:
             return
         saved = ground.saved(Changes(gaps=np.where(inside, gaps - spare, gaps)))
         where = f"the host's own work in {name} is free"
-        advice = f"{about_ms(spent)} between two launches: {ELSEWHERE}"
+        advice = own_work(spent)
         if not name:
             (most,) = _middles(ground, np.array(of)[[int(spare[of].argmax())]])
             lane = int(ground.trace.lane[host.row[of[int(spare[of].argmax())]]])
@@ -122,7 +121,7 @@ def host_lines(ground: Ground) -> Iterator[WhatIf]:
             saved,
             saved,
             lines=tuple(dict.fromkeys(one for one in (place, begin) if one is not None)),
-            advice=f"{about_ms(spent[number])} between two launches: {ELSEWHERE}",
+            advice=own_work(spent[number]),
             word="host work",
         )
         took = float(np.where(inside & ground.timed, gaps - ground.loading, 0.0).sum()) / ground.window.steps
@@ -130,7 +129,8 @@ def host_lines(ground: Ground) -> Iterator[WhatIf]:
         row = replace(row, high=min(row.high, ceiling), bound=min(row.bound, ceiling))
         if begin is not None:
             own, before = _users(ground, until), _users(ground, since)
-            row = replace(row, between=None if own == before and begin != place else (before, own))
+            between = None if own == before and begin != place else (before, own)
+            row = replace(row, between=between, spent=float(spent[number]))
         yield row
 
 

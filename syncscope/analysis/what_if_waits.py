@@ -30,10 +30,11 @@ def waits(report: Report, ground: Ground, step: float) -> Iterator[WhatIf]:
     bound = high if answer.bound is None else answer.bound
     lines = [report.lines[n] for n in report.plan] or sorted(report.lines, key=_cost, reverse=True)
     lines_named = tuple(dict.fromkeys(line.place for line in lines if line.place))[:NAMED]
-    advice, rule, tried = _rewrites(report, ground, lines) or _first(report, lines)
+    rewrites = _rewrites(report, ground, lines)
+    advice, rule, tried = rewrites or _first(report, lines)
     ends = step * low, step * high, step * bound
     row = WhatIf("nothing waits", step * answer.share, *ends, lines_named, advice, rule, answered=True, word="waits")
-    yield replace(row, command=trial(report, *tried))
+    yield replace(row, begin=rewrites is None, command=trial(report, *tried))
 
 
 def _rewrites(report: Report, ground: Ground, lines: Sequence[Line]) -> tuple[str, str, Sequence[Line]] | None:
@@ -80,8 +81,8 @@ def _first(report: Report, lines: Sequence[Line]) -> tuple[str, str, Sequence[Li
         tried = planned if first in planned else [first]
         how = f"`{command}` tries" if (command := trial(report, *tried)) else f"{shows_fixes([first.place.path])} shows"
         leaves = "" if fix.stays is Stays.NONE else "; one wait of them is left"
-        return f"first the waits of {named(first)}: {fix.title}, which {how}{leaves}", "", tried
-    return f"first the waits of {named(first)}{_read_on(first)}", "", ()
+        return f"the waits of {named(first)}: {fix.title}, which {how}{leaves}", "", tried
+    return f"the waits of {named(first)}{_read_on(first)}", "", ()
 
 
 def _together(report: Report, first: Line) -> list[Line]:
@@ -113,7 +114,7 @@ def _all_of(lines: Sequence[Line]) -> str:
         else f"`syncscope explain {line.rule}` shows what people write"
         for line in lines
     )
-    return f"first the waits of {names}, together, as the first alone only moves its wait to the next: {each}"
+    return f"the waits of {names}, together, as the first alone only moves its wait to the next: {each}"
 
 
 def _read_on(line: Line) -> str:

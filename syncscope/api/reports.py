@@ -90,7 +90,7 @@ def report(
     }
     lost = [] if here or code is None or not places else [f"none of the source files it names was found below {code}"]
     if code is not None and (several := ambiguous(named - set(here), Path(code))):
-        lost = several
+        lost = [f"{why}: {hint}" for why, hint in several]
     own = any(not installed(path) for path in here)
     if sources and code is None and not own and (folder := elsewhere(named)):
         outside = (

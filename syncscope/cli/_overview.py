@@ -53,9 +53,6 @@ def row(report: Report, path: str) -> AtAGlance:
     own = [line for line in report.lines if not line.fallback]
     found = report.answer if report.lines else None
     length = figures.measured_step(report)
-    between = "-"
-    if found is not None and found.low is not None and found.high is not None:
-        between = f"{100 * found.low:.0f} to {100 * found.high:.0f} %".replace("-0 ", "0 ")
     decision = Decision.UNKNOWN if refused else found.decision if found is not None else Decision.LEAVE
     cells = (
         figures.fixed(length / 1e6) if length else "-",
@@ -63,7 +60,7 @@ def row(report: Report, path: str) -> AtAGlance:
         figures.percent(None if busy is None else max(0.0, 1 - busy)),
         str(decision),
         figures.percent(found.share if found is not None else None),
-        between,
+        figures.interval(found),
         _first(report),
     )
     whole = bool(length) and not report.steps

@@ -208,7 +208,7 @@ def _say_if_nothing_was_linted(report: Report, path: str, source: Path | None) -
     if not named:
         why, hint = "it names no source file", "`syncscope run` records lines"
     elif source is not None and (several := ambiguous(named, source)):
-        why, _, hint = several[0].partition(": ")
+        why, hint = several[0]
     elif folder := elsewhere(named):
         why, hint = "its source lies outside of the folder you work in", f"`--source {shlex.quote(folder)}`"
     else:

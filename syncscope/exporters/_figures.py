@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from syncscope.model.answer import Decision
+from syncscope.model.answer import Answer, Decision
 from syncscope.model.finding import Finding
 from syncscope.model.report import Line, Read, Report, step_lengths
 from syncscope.model.what_if import WhatIf, first_of
@@ -50,6 +50,13 @@ def todo(report: Report) -> WhatIf | None:
 def saving_step(report: Report) -> float | None:
     """What savings are parts of, ns: a step as it is replayed."""
     return report.saving_step or measured_step(report)
+
+
+def interval(found: Answer | None) -> str:
+    """What a saving lies between, in percent of a step: `-3 to 10 %`; "-" where that is not known."""
+    if found is None or found.low is None or found.high is None:
+        return "-"
+    return f"{round(100 * found.low)} to {round(100 * found.high)} %"
 
 
 def told(report: Report) -> list[Finding]:

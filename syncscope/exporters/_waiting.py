@@ -170,15 +170,13 @@ def more(rest: Sequence[Line], step: float | None, whole: bool) -> str:
 
 def between(line: Line) -> str:
     """The interval of a line's share, in percent of a step."""
-    found = line.answer
-    if line.price is None or found is None or found.low is None or found.high is None:
-        return "-"
-    return f"{100 * found.low:.0f} to {100 * found.high:.0f} %".replace("-0 ", "0 ")
+    return figures.interval(line.answer) if line.price else "-"
 
 
 def may_cost(line: Line) -> bool:
     """Whether that interval begins below 0."""
-    return between(line).startswith("-") and between(line) != "-"
+    low = line.answer.low if line.price and line.answer else None
+    return low is not None and round(100 * low) < 0
 
 
 def head(line: Line, share: float | None, turn: str, cells: list[tuple[str, bool]], room: int) -> Text:

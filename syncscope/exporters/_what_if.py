@@ -41,16 +41,16 @@ def first(report: Report) -> tuple[Text, ...]:
     share = f" ({figures.percent(one.saving / step)})" if step else ""
     most = max((other for other in report.what_if if not other.bought), key=lambda other: other.saving)
     known = most is not one and figures.foretold(report, most)
-    why = f"; less to write than what saves most, if {most.name} ({figures.time(most.saving)})" if known else ""
+    why = f"less to write than what saves most, if {most.name} ({figures.time(most.saving)})" if known else ""
     if one.answered and report.lines and not helps_more(report):  # the answer, above, has the same figure
         other = first_of(report.what_if)
-        more = f"; besides, {_at_most(report, other)}: {other.advice}" if other is not None and other is not one else ""
-        return tuple(Text(said) for said in (one.advice.removeprefix("first ") + more, why.removeprefix("; ")) if said)
+        more = f"; besides, {_at_most(report, other)}: {other.told}" if other is not None and other is not one else ""
+        return tuple(Text(said) for said in (one.advice + more, why) if said)
     within = f" ({between(one.low, one.high, figures.time)})" if one.low < one.high else ""
     said = f"if {one.name}, {_per(report)} {one.surely} {figures.time(one.saving)}{share} shorter{within}"
     if not figures.foretold(report, one):
         said = _at_most(report, one)
-    return Text(said, "bold"), Text(one.advice + why)
+    return Text(said, "bold"), Text("; ".join(filter(None, (one.told, why))))
 
 
 def _at_most(report: Report, one: WhatIf) -> str:
@@ -117,7 +117,7 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
         text.pad_right(room - text.cell_len)
         yield text.append("".join(cells[name].rjust(size) for name, size in columns))
         yield from more
-        said = Text(one.advice + (f"  ({one.rule})" if one.rule else ""), "dim")
+        said = Text(one.told + (f"  ({one.rule})" if one.rule else ""), "dim")
         if one.lines and whole:
             said.append("; ".join(["", ", ".join(place.shortly for place in one.lines[:3])]))
         yield from note(said, width)

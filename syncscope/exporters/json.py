@@ -221,7 +221,7 @@ def what_if(one: WhatIf) -> dict[str, Any]:
         "high_ms": ms(one.high),
         "bound_ms": ms(one.bound),
         "lines": [place(of) for of in one.lines],
-        "advice": one.advice,
+        "advice": one.told,
         "loops": one.loops,
         "bought": one.bought,
     }

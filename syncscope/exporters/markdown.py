@@ -100,7 +100,7 @@ def ifs(report: Report, per: str) -> Iterator[str]:
     for one in report.what_if[:MOST_IFS]:
         known = step if figures.foretold(report, one) else None
         saves = figures.percent(one.saving / known if known else None)
-        yield f"| if {plain(one.name)} | {saves} | {_between(one, known)} | {plain(one.advice)} |"
+        yield f"| if {plain(one.name)} | {saves} | {_between(one, known)} | {plain(one.told)} |"
 
 
 def _between(one: WhatIf, step: float | None) -> str:

@@ -22,7 +22,7 @@ from syncscope.model.commands import shows_fixes
 from syncscope.model.finding import Finding
 from syncscope.model.line_use import LineUses
 from syncscope.model.source import Place, shortly
-from syncscope.model.what_if import WhatIf
+from syncscope.model.what_if import ELSEWHERE, WhatIf, own_work
 
 SHORT = {  # calls that take no time to speak of
     "range",
@@ -61,16 +61,15 @@ def with_what_runs(
     fixes = {finding.place: finding.fix for finding in findings if finding.fix is not None}
 
     def told(one: WhatIf) -> WhatIf:
-        if one.between is not None and is_its_own(*one.between, sources):
-            until = one.between[1]
-            measured, colon, advice = one.advice.replace("between two launches", "before it launches").partition(":")
-            if fix := fixes.get(until):
-                advice = f" {fix.title}, as {shows_fixes([until.path])} shows"
-            name = f"line {until.line}'s own work on the host, in {shortly(until.path)}, is free"
-            return replace(one, name=name, lines=(until,), advice=f"{measured}{colon}{advice}")
-        said = what_runs(*one.between, sources) if one.between is not None else ""
-        measured, colon, advice = one.advice.partition(":")
-        return replace(one, advice=f"{measured}, {said}{colon}{advice}") if said else one
+        if one.between is None:
+            return one
+        since, until = one.between
+        if not is_its_own(since, until, sources):
+            return replace(one, advice=own_work(one.spent, runs=what_runs(since, until, sources)))
+        fix = fixes.get(until)
+        do = f"{fix.title}, as {shows_fixes([until.path])} shows" if fix else ELSEWHERE
+        name = f"line {until.line}'s own work on the host, in {shortly(until.path)}, is free"
+        return replace(one, name=name, lines=(until,), advice=own_work(one.spent, "before it launches", do=do))
 
     return tuple(map(told, found))
 

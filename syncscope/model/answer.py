@@ -49,8 +49,7 @@ class Answer:
 
     def told(self, word: str) -> str:
         """The same with the word that the figure belongs to before its interval: `29 % shorter (24 to 36 %; ...)`."""
-        likely = self.likely(word)
-        return f"{likely[:-1]}; {self.source})" if self.source and likely.endswith(")") else likely
+        return self._said(word, self.source)
 
     @property
     def source(self) -> str:
@@ -63,6 +62,9 @@ class Answer:
 
     def likely(self, word: str) -> str:
         """The figure and its interval alone: `29 % shorter (24 to 36 %)`."""
+        return self._said(word, "")
+
+    def _said(self, word: str, source: str) -> str:
         if self.share is None:
             return ""
         likely = f"{_percent(self.share)} {word}".rstrip()
@@ -70,7 +72,8 @@ class Answer:
             likely = f"{_percent(-self.share)} longer"
         if self.low is None or self.high is None:
             return likely
-        return f"{likely} ({between(self.low, self.high, _percent)})"
+        within = between(self.low, self.high, _percent)
+        return f"{likely} ({within}; {source})" if source else f"{likely} ({within})"
 
 
 def between(low: float, high: float, figure: Callable[[float], str]) -> str:

@@ -324,7 +324,8 @@ def _visible_detail(text: str) -> str:
 DEVICE = (Kind.KERNEL, Kind.COPY, Kind.FILL)
 """The kinds of event that a device works on."""
 
-WAITS = "host waits (syncscope)"
+WAITING = "host waits"
+WAITS = f"{WAITING} (syncscope)"
 """So begins the label of rows that our files have for other viewers: the waits once more, with names. None was recorded."""
 
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from syncscope.model.durations import about_ms
 from syncscope.model.source import Place
 
+ELSEWHERE = "do it rarely, later, or elsewhere"
 AS_GOOD = 0.5  # the part of what helps most that something easier must likely save, to come first
 
 
@@ -25,7 +27,8 @@ class WhatIf:
 
     `saving` is what a step is likely shorter, between `low` and `high`, and by no more than `bound`, whatever takes its place.
     `lines` are those that it is about, the dearest first; `advice` is what to write, `rule` the linter's that offers it.
-    `between` are the lines of the launches between which the host does what goes, where it is such work.
+    `between` are the lines of the launches between which the host does what goes, where it is such work, and `spent` how long.
+    Advice that only says where to `begin` is no whole sentence behind "do first".
     What is `answered` has the figure of the report's answer, which was measured of such recordings, whatever their replay.
     `word` is its name where there is room for one. `command` tries its rewrites, suggestions, too; "" where nothing can.
     What saves little is `unsure` where it may as well save nothing, and is no advice on what to do first.
@@ -45,15 +48,27 @@ class WhatIf:
     bought: bool = False
     effort: Effort = Effort.LINES
     between: tuple[Place, Place] | None = None
+    spent: float = 0.0
+    begin: bool = False
     answered: bool = False
     unsure: bool = False
     word: str = ""
     command: str = ""
 
     @property
+    def told(self) -> str:
+        """The advice where nothing before it says that it comes first."""
+        return f"first {self.advice}" if self.begin else self.advice
+
+    @property
     def surely(self) -> str:
         """Whether a step *is* shorter then, or *may be*: where it only lies between two figures."""
         return "is" if self.low == self.saving == self.high else "may be"
+
+
+def own_work(spent: float, where: str = "between two launches", runs: str = "", do: str = ELSEWHERE) -> str:
+    """What to do about the host's own work: `4.9 ms between two launches, there line 5 runs: do it rarely, ...`."""
+    return f"{about_ms(spent)} {where}{', ' * bool(runs)}{runs}: {do}"
 
 
 def first_of(found: Sequence[WhatIf]) -> WhatIf | None:

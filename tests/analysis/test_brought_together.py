@@ -97,7 +97,7 @@ def test_a_rewrite_is_named_beside_the_price_of_all_waits_only_where_it_takes_mo
         [("launch", 0, 500 * US), ("read", 57, 0), ("work", 400 * US), ("launch", 0, 20 * US), ("read", 58, 0)]
     ] * 12
     _, of_little = said(program, found(58, 0, Stays.NONE))
-    assert row_of_waits(of_little).advice.startswith("first the waits of `item` at")
+    assert row_of_waits(of_little).told.startswith("first the waits of `item` at")
     assert "train.py:57" in row_of_waits(of_little).advice
     assert row_of_waits(of_little).rule == ""
     _, of_much = said(program, found(57, 0, Stays.NONE))
@@ -118,7 +118,7 @@ def test_a_wait_that_only_moves_to_the_next_line_is_named_with_that_line():
     alone = replace(found(57, 0, Stays.NONE), heat=Reason.BEFORE("58"))
     _, report = said(loop_of, alone)
     row = row_of_waits(report)
-    assert row.advice == (
+    assert row.told == (
         "first the waits of `item` at train.py:57 and `item` at train.py:58, together, as the first alone only moves its "
         "wait to the next: train.py:57: read them at once; `syncscope explain host-read` shows what people write"
     )

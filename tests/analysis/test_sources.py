@@ -47,8 +47,8 @@ def test_with_a_root_a_tie_is_no_answer(project):
 def test_files_that_tie_are_named(project):
     (said,) = ambiguous(["/cluster/other/net.py", "/cluster/project/models/loss.py"], project)
     assert said == (
-        "/cluster/other/net.py may be eval/net.py or models/net.py, so none is taken: "
-        "`--source eval` names the first one's folder"
+        "/cluster/other/net.py may be eval/net.py or models/net.py, so none is taken",
+        "`--source eval` names the first one's folder",
     )
 
 

@@ -418,11 +418,10 @@ def test_waits_without_a_rewrite_name_the_dearest_and_where_to_read_of_it():
     step = [("launch", 0, 3 * MS), ("read", 57, 0), ("work", 3 * MS), ("launch", 0, MS), ("read", 58, 0)]
     waits = next(one for one in summarize(recorded([step] * 8), (), [hazard]).what_if if one.name == "nothing waits")
     assert (
-        waits.advice
-        == "first the waits of `item` at train.py:57: `syncscope explain host-read` shows what people write"
+        waits.told == "first the waits of `item` at train.py:57: `syncscope explain host-read` shows what people write"
     )
     waits = next(one for one in summarize(recorded([step] * 8)).what_if if one.name == "nothing waits")
-    assert waits.advice == "first the waits of `item` at train.py:57"
+    assert waits.told == "first the waits of `item` at train.py:57"
 
 
 @pytest.mark.parametrize("safety", [Safety.SUGGEST, Safety.UNSAFE])
@@ -442,7 +441,7 @@ def test_the_line_that_comes_first_is_tried_by_the_command_that_is_printed(safet
     )
     command = "syncscope verify --budget 2m --line train.py:57 YOUR_PROGRAM.py"
     all_waits = next(one for one in found.what_if if one.name == "nothing waits")
-    assert all_waits.advice == f"first the waits of `item` at train.py:57: note the tensor, which `{command}` tries"
+    assert all_waits.told == f"first the waits of `item` at train.py:57: note the tensor, which `{command}` tries"
     assert "No command rewrites" not in found.verdict
     assert (
         f"`{command}` measures it, and says where 2m are too few" in found.verdict or "Decision: fix" in found.verdict

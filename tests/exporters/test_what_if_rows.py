@@ -36,7 +36,7 @@ def test_why_a_row_may_save_more_than_the_device_is_idle_for_it_is_said(report):
 
 def test_where_nobody_knows_what_else_saves_the_waits_of_the_answer_come_first(report):
     waits = replace(
-        report.what_if[0], name="nothing waits", advice="first the waits of `item` at a.py:3", answered=True
+        report.what_if[0], name="nothing waits", advice="the waits of `item` at a.py:3", begin=True, answered=True
     )
     waits = replace(waits, saving=0.1 * report.saving_step, low=-1.0, high=0.2 * report.saving_step, word="waits")
     other = replace(waits, name="a.py:9 launches once", advice="one `torch.cat`", answered=False, word="launches")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from syncscope.exporters._fit import fit
 from syncscope.model.held_up import Why
 from syncscope.model.report import Read, Report
-from syncscope.model.trace import DEVICE, WAITS, Kind, Table, Trace
+from syncscope.model.trace import DEVICE, WAITING, Kind, Table, Trace
 
 MOST_EVENTS = 1_000_000  # about 9 MB of page
 DEEPEST = 40  # levels of calls in calls that are shown
@@ -165,7 +165,7 @@ class _Lanes:
         """The lane of the waits of the thread of a read."""
         if read.thread not in self._waits:
             self._waits[read.thread] = len(self.facts)
-            label = WAITS.partition(" (")[0] + (f", thread {read.thread}" if len(self._waits) > 1 else "")
+            label = WAITING + (f", thread {read.thread}" if len(self._waits) > 1 else "")
             self.facts.append({"label": label, "device": -1, "waits": True})
         return self._waits[read.thread]
 
