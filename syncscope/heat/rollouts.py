@@ -12,26 +12,30 @@ from syncscope.heat.by_text import goes_on
 from syncscope.project import environments
 from syncscope.project.outline import FunctionText
 
-_LOOP = re.compile(rb"^[ \t]+(?:for|while)\b", re.MULTILINE)
+_LOOP = re.compile(
+    rb"^[ \t]+(?:async[ \t]+)?(?:for[ \t(][^\n]*?[\w)][ \t]+in\b|while\b[^\n]*[:(\\][ \t]*(?:#|$))", re.MULTILINE
+)  # and no line of prose
 _CALL = re.compile(rb"(?<![\w.])(?:\w+\.)*?(?:(\w+)\.)?(\w+)\(")
 _HANDED = re.compile(rb"(?<![\w.])(?:self\.)?(\w+)\b(?!\s*[.(\[=])")
 _LONGEST = 2000  # bytes of what a call is given that are gone through
 
 
 def rollouts(functions: Iterable[FunctionText]) -> Iterator[FunctionText]:
-    """The functions that hold such a loop, each from where its first loop begins: what stands before runs once."""
+    """The functions that hold such a loop, each from where its first loop begins: what stands before runs once; and those that
+    are one step of it, which act, step the environment and learn."""
     for each in functions:
         if each.source.find(b".step(", each.begin, each.end) < 0 and each.source.find(b"env", each.begin, each.end) < 0:
             continue  # most of them, and nothing is copied to see it
         if not environments.drives(each.text()) or not goes_on(each):
             continue
         loop = _LOOP.search(each.source, each.begin, each.end)
-        text = each.source[loop.start() : each.end] if loop is not None else b""
+        begin = loop.start() if loop is not None else each.begin  # without one it is a step of a loop elsewhere
+        text = each.source[begin : each.end]
         calls = [(owner.decode(), name.decode()) for owner, name in _CALL.findall(text)]
         trains = "train" in each.name.split("_") and any(environments.is_learner(owner) for owner, _ in calls)
         learns = trains or any(environments.learns(*call) or environments.keeps(*call) for call in calls)
-        if loop is not None and learns and environments.drives(text):
-            yield each._replace(begin=loop.start())
+        if learns and environments.drives(text):
+            yield each._replace(begin=begin)
 
 
 def handed_to(driving: Iterable[FunctionText], functions: Iterable[FunctionText]) -> Iterator[bytes]:

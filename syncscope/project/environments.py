@@ -4,7 +4,9 @@ import re
 from collections.abc import Collection
 
 # `env.step(`, `_vec_envs.reset(`: it begins with what it is looked for by, and what stands before that is asked afterwards.
-_ENVIRONMENT = re.compile(rb"env(?:(?<!\wenv)|(?<=\b_env)|(?<=\bvec_env)|(?<=\b_vec_env))s?\.(?:step|reset)\(")
+_ENVIRONMENT = re.compile(
+    rb"env(?:(?<!\wenv)|(?<=\b_env)|(?<=\bvec_env)|(?<=\b_vec_env))(?:ironment)?s?\.(?:step|reset)\("
+)
 
 
 def asks_environment(code: bytes) -> bool:
@@ -23,7 +25,7 @@ def drives(code: bytes) -> bool:
     return asks_environment(code) or (b".step(" in code and _STEPPED.search(code) is not None)
 
 
-_NAME = re.compile(r"(^|_)(vec_)?envs?$")
+_NAME = re.compile(r"(^|_)(vec_)?env(ironment)?s?$")
 
 
 def is_called(name: str) -> bool:

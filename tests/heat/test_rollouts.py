@@ -125,6 +125,47 @@ def test_a_loop_is_a_rollout_where_what_it_sees_is_kept_for_the_agent(kept: str,
     assert found_in(files, "agents", tmp_path) == {11: told}
 
 
+STEP_BY_STEP = {
+    "agents": """
+    import torch
+
+    class Agent:
+        def update(self, info):
+            self.loss(info).backward()
+
+        @torch.no_grad()
+        def act(self, seen: torch.Tensor):
+            return self.model(seen).argmax().item()  # hot
+
+        @torch.no_grad()
+        def judge(self, seen: torch.Tensor):
+            return self.model(seen).argmax().item()  # cold
+    """,
+    "runners": """
+    class Runner:
+        def run_one_step(self, seen):
+            '''Run one step.
+
+            seen: what the agent has seen, which it is asked
+            for.
+            '''
+            action = self._agent.act(seen)
+            seen, reward, done, _, _ = self._environment.step(action)
+            if self._training:
+                self._agent.update([seen, reward])
+            return seen
+
+        def show_one_step(self, seen):
+            return self._environment.step(self._agent.judge(seen))
+    """,
+}
+
+
+@pytest.mark.parametrize("name", STEP_BY_STEP)
+def test_what_acts_and_learns_without_a_loop_is_a_step_of_one(name: str, tmp_path: Path) -> None:
+    assert found_in(STEP_BY_STEP, name, tmp_path) == marked_in(STEP_BY_STEP, name)
+
+
 def test_what_a_wrapper_of_many_environments_has_its_base_call_runs_in_each_of_their_steps(tmp_path: Path) -> None:
     (tmp_path / "setup.py").touch()
     envs = tmp_path / "envs.py"
