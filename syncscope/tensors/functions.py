@@ -23,6 +23,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, execute
 from syncscope.tensors.joins import join
+from syncscope.tensors.of_a_batch import of_a_batch
 from syncscope.tensors.parameters import bind_parameters
 from syncscope.tensors.run_on_host import runs_on_host
 from syncscope.tensors.settling import Settling
@@ -97,12 +98,13 @@ def _comes_from(fact: Fact | None, other: Fact) -> bool:
 
 
 def _alike(one: Fact, other: Fact) -> bool:
-    """Whether two facts say the same in the same words, but for what they were derived from."""
+    """Whether two facts say the same in the same words, but for what they were derived from; a batch lies on the host."""
     return one is other or (
         one == other
         and one.ref == other.ref
         and one.provenance == other.provenance
         and all(map(_alike, one.elements, other.elements))
+        and of_a_batch(one) == of_a_batch(other)
     )
 
 

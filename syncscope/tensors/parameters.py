@@ -41,6 +41,7 @@ from syncscope.tensors.host_only import host_only
 from syncscope.tensors.instances import instance, is_given_ctx
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import torch_geometric
+from syncscope.tensors.of_a_batch import of_a_batch
 
 # A default says what is usual, not what comes.
 _USUAL = Fact(SCALAR, device=HOST, confidence=1)
@@ -237,11 +238,11 @@ class _Parameter(NamedTuple):
         return UNKNOWN
 
     def loaded(self, known: Fact, batch: Fact | None) -> Fact:
-        """The same as a part of what a loader gave: of the batch that is passed, or of a step's `batch`."""
+        """The same as a part of what a loader gave: of the batch, or of the part of one, that is passed, or of a step's."""
         passed = self.passed
         if passed is not None:
-            batch = passed if passed.kind is BATCH else None
-        if batch is None or known.kind is not TENSOR or known.source is not None:
+            batch = passed if passed.kind is BATCH or of_a_batch(passed) else None
+        if batch is None or known.kind is not TENSOR or not (known.source is None or known.source is passed):
             return known
         return Fact(TENSOR, known.dtype, known.device, known.shape, known.ndim, known.confidence, source=batch)
 

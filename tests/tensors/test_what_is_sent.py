@@ -27,6 +27,32 @@ SENT = {
                 images = torch.cat(images, dim=0)
                 net(images.to(device))  # waits: to_device
     """,
+    "a batch that is one tensor, turned and cut": """
+        def train(net, train_loader, device):
+            for data in train_loader:
+                data = torch.transpose(data, 1, 2)
+                net(data[:, 0:-1, :].to(device)).mean().backward()  # waits: to_device
+                net(data[:, -1, -1].to(device))  # waits: to_device
+    """,
+    "parts of a batch that are handed to a method, which says that they are tensors": """
+        from torch.utils.data import DataLoader
+
+        class Trainer:
+            def split(self, data: torch.Tensor):
+                if data.dim() == 3:
+                    return data[:, :, 0:-1].to(self.device), data[:, -1, -1].to(self.device)  # waits: to_device
+                return data, data
+
+            def again(self, x: torch.Tensor):
+                return x[:, -1].to(self.device)
+
+            def train(self, rows):
+                for data, weight in DataLoader(rows):
+                    x, y = self.split(data)
+                    out = self.net(x)
+                    loss = self.loss(out, self.again(out), y)
+                    loss.backward()
+    """,
     "parts of a batch that are sent, and take their own places": """
         from torch.utils.data import DataLoader
 

@@ -13,6 +13,7 @@ from syncscope.tensors.call import Call, device_meant
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ANY_SHAPE,
+    BATCH,
     BOOL,
     DEFAULT,
     DEVICE,
@@ -297,7 +298,9 @@ def by_schema(call: Call, signature: Signature) -> Fact:
     """A torch function over tensors: the result by its schema, dtype and dimensions by its name."""
     word, node = call.word, call.node
     first = call.args[0] if call.args else call.keywords.get("input", UNKNOWN)
-    held = holds_tensor(first)
+    held = (
+        element(first) if first.kind is BATCH else holds_tensor(first)
+    )  # a loader gives a batch that is one tensor, too
     device = _device_of_result(call, first)
     seen = held or tensor(device=device, confidence=2, why=node)  # what waits, where it does
     if call.name in OCL_FALLBACK and device is not HOST:
@@ -340,6 +343,8 @@ def _device_of_result(call: Call, first: Fact) -> Device:
         return call.where_made(first.device if first.kind is TENSOR else SOMEWHERE)
     if call.word == "normal" and ("size" in call.keywords or len(call.args) > 2):
         return call.where_made(call.by_default)  # of two numbers: what has a size is made of nothing else
+    if first.kind is BATCH:
+        return first.device
     if call.word in _JOINING:
         each = {fact.device for fact in first.elements if fact.kind is TENSOR and fact.confidence == 3}
         if HOST in each and DEVICE not in each:

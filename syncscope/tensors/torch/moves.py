@@ -13,7 +13,6 @@ from syncscope.project.syntax import name_of
 from syncscope.tensors.call import Call, device_meant, dtype_meant
 from syncscope.tensors.facts import (
     ANY_DTYPE,
-    BATCH,
     DEFAULT,
     DEVICE,
     HOST,
@@ -27,18 +26,15 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.instances import is_module
 from syncscope.tensors.left_behind import moves_along
+from syncscope.tensors.of_a_batch import CONVERTING, SAME, SHAPING, is_cut, of_a_batch
 from syncscope.tensors.rows_sent import sends_rows
 from syncscope.tensors.sent_parts import sends_a_part
 from syncscope.tensors.torch.signatures import DTYPE_NAMED, FACTORIES
 
 NOTHING_KNOWN = UNKNOWN.kind
 FROM_NOTHING = set("zeros ones full eye arange linspace logspace rand randn randint randperm".split())
-SHAPING = set("unsqueeze view reshape repeat flatten t transpose permute".split())
-_SAME = frozenset(("detach", "contiguous"))  # what was made just now is given as it is
-CONVERTING = {"to", "type", "long", "int", "short", "float", "double", "half", "bfloat16", "bool", "byte"}
-
 _STAYING = (
-    (CONVERTING - {"to"}) | SHAPING | _SAME | {"squeeze", "select", "clone"}
+    (CONVERTING - {"to"}) | SHAPING | SAME | {"squeeze", "select", "clone"}
 )  # methods that leave a tensor where it is
 
 
@@ -46,7 +42,7 @@ def to_the_host(call: Call) -> Fact:
     """`x.cpu()`: a copy for which the host waits, unless it lived there."""
     owner = call.receiver
     if not call.flag("non_blocking"):
-        if owner.device is HOST and _of_a_batch(owner):
+        if owner.device is HOST and of_a_batch(owner):
             owner = owner.but(device=SOMEWHERE)  # whoever copies it to the host met one that was not there
         if owner.confidence == 1 and isinstance(call.at, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             owner = owner.but(confidence=2)  # no module or container can be calculated with
@@ -67,7 +63,7 @@ def to(call: Call) -> Fact:
     second = call.nodes[1] if len(call.nodes) > 1 else None
     if not call.flag("non_blocking") and not (isinstance(second, ast.Constant) and second.value is True):
         _copied(call, target, beside)
-    sent = target is not None and target is not HOST and owner.confidence == 1 and _of_a_batch(owner)
+    sent = target is not None and target is not HOST and owner.confidence == 1 and of_a_batch(owner)
     return call.result(
         dtype=dtype,
         device=owner.device if target is None else target,
@@ -133,7 +129,7 @@ def _sent_from_host(call: Call, target: Device, beside: bool) -> None:
     """Tell of a tensor of the host that is sent."""
     owner, at = call.receiver, call.at
     made = _made_here(at)
-    sent = beside or made or _of_a_batch(owner) or _place_named(call) or (owner.confidence == 3 and not _may_stay(call))
+    sent = beside or made or of_a_batch(owner) or _place_named(call) or (owner.confidence == 3 and not _may_stay(call))
     confidence = 3 if target is DEVICE else 2 if sent else 1
     call.emit(Op.CREATED_ON_HOST if made else Op.TO_DEVICE, at, owner.but(device=target), confidence)
 
@@ -141,7 +137,7 @@ def _sent_from_host(call: Call, target: Device, beside: bool) -> None:
 def _sent(call: Call, target: Device, beside: bool) -> None:
     """Tell of a tensor that is sent, of which only what is around says that it lives on the host."""
     owner, at = call.receiver, call.at
-    of_batch = _of_a_batch(owner) or sends_a_part(call) or sends_rows(call)
+    of_batch = of_a_batch(owner) or sends_a_part(call) or sends_rows(call)
     if of_batch and not _beside_a_tensor(call):
         call.emit(Op.TO_DEVICE, at, owner.but(device=target, confidence=2), 2)
     elif _stays_on_host(call, beside):
@@ -158,7 +154,7 @@ def of_arrays(fact: Fact | None) -> bool:
         word = name_of(fact.provenance.func)
         if word in ("as_tensor", "asarray"):
             return fact.source is None
-        if word not in CONVERTING | SHAPING | _SAME:
+        if word not in CONVERTING | SHAPING | SAME:
             return False
         fact = fact.source
     return False
@@ -246,7 +242,7 @@ def _made_here(node: ast.AST | None) -> bool:
     """
     shaped = False
     while True:
-        if isinstance(node, ast.Subscript) and _is_cut(node.slice):
+        if isinstance(node, ast.Subscript) and is_cut(node.slice):
             node, shaped = node.value, True
             continue
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
@@ -257,15 +253,9 @@ def _made_here(node: ast.AST | None) -> bool:
             continue
         if word in FACTORIES:
             return not shaped or word in FROM_NOTHING
-        if word not in CONVERTING and word not in SHAPING and word not in _SAME:
+        if word not in CONVERTING and word not in SHAPING and word not in SAME:
             return False
         node, shaped = owner, shaped or word in SHAPING
-
-
-def _is_cut(index: ast.expr) -> bool:
-    """Whether an index only cuts, or adds dimensions: `[:, None]`."""
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return all(isinstance(each, (ast.Slice, ast.Constant)) for each in parts)
 
 
 def converted(call: Call) -> Fact:
@@ -308,19 +298,3 @@ def _made_there(node: ast.Call, fact: Fact | None) -> bool:
                 return True
         fact = fact.source
     return False
-
-
-def _of_a_batch(fact: Fact) -> bool:
-    """Whether it is part of what people call a loader's, perhaps converted: batches are made on the host."""
-    part: Fact | None = fact
-    while part is not None and part.kind is TENSOR and (part.provenance == () or _converts(part.provenance)):
-        part = part.source
-    return part is not None and part.kind is BATCH
-
-
-_CONVERTING = (CONVERTING - {"to"}) | SHAPING | {"cat", "concat", "stack"}
-
-
-def _converts(said: object) -> bool:
-    """Whether this gives another dtype or shape, and nothing else, or joins what is given: the views of a batch."""
-    return isinstance(said, ast.Call) and name_of(said.func) in _CONVERTING
