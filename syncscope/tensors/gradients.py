@@ -25,7 +25,7 @@ from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.functions import run_apart
 from syncscope.tensors.instances import Bound, Instance
 from syncscope.tensors.made_of import GIVEN, LEAVES, SHAPES, differentiable, given_back, made_of, statements
-from syncscope.tensors.torch.moves import SHAPING
+from syncscope.tensors.of_a_batch import SHAPING
 
 BACKWARD = frozenset(("backward", "manual_backward"))
 _WAITING = frozenset((Op.MASK_READ, Op.MASK_WRITE, Op.INDEX_HOST))
@@ -38,6 +38,7 @@ _DATA = re.compile(
 )  # methods that give what is trained on
 
 
+_Key = tuple[ProjectFunction, int | None, frozenset[str]]
 _Inside = tuple[tuple[Emitted, ...], dict[int, ProjectFunction]]
 
 
@@ -88,12 +89,14 @@ def _behind(frame: Frame, loss: ast.expr, backward: ast.AST) -> _Found | None:
     for wait in islice(waits, _ASKED):
         if _trained(frame, wait.node.value):  # type: ignore[attr-defined]
             return _Found(wait.node, None)  # type: ignore[arg-type]
-    seen: set[tuple[ProjectFunction, int | None]] = {(frame.function, None)}  # type: ignore[arg-type]
+    seen: set[_Key] = {(frame.function, None, frozenset())}  # type: ignore[arg-type]
+    own = _Given(frame.function, frozenset(frame.function.names))  # type: ignore[arg-type, union-attr]
     calls = ((part, each) for part in made for each in differentiable(part.expression) if isinstance(each, ast.Call))
     for part, each in islice(calls, _ASKED):
         if _passes_on(frame, each):
             at = part.at if each is part.expression else None
-            found = _inside(_called(frame, each), at, 1, seen)
+            target = _called(frame, each)
+            found = _inside(own.by(each, target), at, 1, seen) if target is not None else None
             if found is not None:
                 return found
     return None
@@ -134,18 +137,36 @@ def _base(target: ast.expr) -> ast.expr:
     return target
 
 
-def _behind_what_is_given(function: ProjectFunction) -> set[int]:
-    """The nodes that run only where an argument is given that may be left out: in `if mask is not None`."""
-    arms = (each for each in statements(function.node) if isinstance(each, ast.If))
-    behind = (arm for arm in arms if any(_is_given(each, function) for each in walk(arm.test)))
-    return {id(node) for arm in behind for inner in arm.body for node in walk(inner)}
+class _Given(NamedTuple):
+    """A function, and the names of its parameters that a call gives something for."""
 
+    function: ProjectFunction
+    names: frozenset[str]
 
-def _is_given(test: ast.AST, function: ProjectFunction) -> bool:
-    match test:
-        case ast.Compare(left=ast.Name(id=name), ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
-            return function.left_out.get(name, "") is None
-    return False
+    def by(self, call: ast.Call, called: ProjectFunction) -> _Given:
+        """The same of a function that this one calls; what it was not given itself, it does not hand on."""
+        bound = called.cls is not None and "staticmethod" not in called.decorators()
+        plain = not any(isinstance(each, ast.Starred) for each in call.args)
+        by_place = zip(called.names[bound:], call.args, strict=False) if plain else ()
+        by_name = ((each.arg, each.value) for each in call.keywords if each.arg is not None)
+        return _Given(called, frozenset(name for name, value in (*by_place, *by_name) if self._has(value)))
+
+    def _has(self, value: ast.expr) -> bool:
+        if isinstance(value, ast.Name) and self.function.left_out.get(value.id, "") is None:
+            return value.id in self.names
+        return not (isinstance(value, ast.Constant) and value.value is None)
+
+    def left_out(self) -> set[int]:
+        """The nodes that run only where an argument is given that was left out: in `if mask is not None`."""
+        arms = (each for each in statements(self.function.node) if isinstance(each, ast.If))
+        behind = (arm for arm in arms if any(self._is_left_out(each) for each in walk(arm.test)))
+        return {id(node) for arm in behind for inner in arm.body for node in walk(inner)}
+
+    def _is_left_out(self, test: ast.AST) -> bool:
+        match test:
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
+                return name not in self.names and self.function.left_out.get(name, "") is None
+        return False
 
 
 def _has_gradient(wait: Emitted) -> bool:
@@ -189,14 +210,13 @@ def _target(fact: Fact) -> ProjectFunction | None:
     return None if ref.decorators() & {"no_grad", "inference_mode"} else ref
 
 
-def _inside(
-    function: ProjectFunction | None, at: int | None, depth: int, seen: set[tuple[ProjectFunction, int | None]]
-) -> _Found | None:
+def _inside(given: _Given, at: int | None, depth: int, seen: set[_Key]) -> _Found | None:
     """What waits for its gradient in what a function gives back, or one element of that, and in what it calls for it."""
-    if function is None or (function, at) in seen or depth > _DEEPEST or len(seen) > _MOST:
+    function = given.function
+    if (function, at, given.names) in seen or depth > _DEEPEST or len(seen) > _MOST:
         return None
-    seen.add((function, at))
-    apart = _behind_what_is_given(function)
+    seen.add((function, at, given.names))
+    apart = given.left_out()
     made = [(part, node) for part in given_back(function.node, at) for node in differentiable(part.expression)]
     made = [(part, node) for part, node in made if id(node) not in apart]
     here = {id(node) for _, node in made}
@@ -207,7 +227,7 @@ def _inside(
     for part, node in made:
         target = called.get(id(node))  # most nodes call nothing of the project
         at = part.at if node is part.expression else None
-        found = _inside(target, at, depth + 1, seen) if target is not None else None
+        found = _inside(given.by(node, target), at, depth + 1, seen) if target is not None else None  # type: ignore[arg-type]
         if found is not None:
             return found
     return None

@@ -101,6 +101,27 @@ CASES = {
             x = x[mask > 0]  # waits: mask_read
         return x.mean()
     """,
+    "a mask that is given": """
+    def step(self, x: torch.Tensor, y: torch.Tensor):
+        loss = self.averaged(self.plain(x, y), mask=y)
+        loss.backward()  # waits: backward
+        other = self.averaged(self.plain(x, y), None)
+        other.backward()
+
+    def averaged(self, x: torch.Tensor, mask: torch.Tensor | None = None):
+        return self.reduced(x, mask)
+
+    def reduced(self, x: torch.Tensor, mask: torch.Tensor | None = None):
+        if mask is not None:
+            x = x[mask > 0]  # waits: mask_read
+        return x.mean()
+    """,
+    "what a list picks, which is sent once": """
+    def step(self, x: torch.Tensor, y: torch.Tensor):
+        out = self.plain(x, y)
+        loss = -out[range(len(y)), y].mean()  # waits: index_list
+        loss.backward()
+    """,
     "one of several that a function gives": """
     def step(self, x: torch.Tensor, y: torch.Tensor):
         first, second, seen = self.both(x, y)
