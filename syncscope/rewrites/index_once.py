@@ -27,10 +27,8 @@ from syncscope.model.finding import Fix, Safety, Stays
 from syncscope.model.ops import Op
 from syncscope.rewrites import (
     choose_with_where,
-    fill_own_column,
     ignore_in_cross_entropy,
     reduce_with_mask,
-    sum_first_of_sorted,
     sum_losses_by_mask,
     tried,
 )
@@ -280,11 +278,9 @@ SHAPE = "a mask whose shape does not fit is not always reported"
 SOME = "must have at least one dimension"  # of none, nonzero gives one index all the same
 
 BETTER = {  # what is tried of a selection first, by op: one that has such a fix needs no index
-    Op.MASK_READ: (
-        ignore_in_cross_entropy, sum_losses_by_mask, reduce_with_mask, choose_with_where, fill_own_column, sum_first_of_sorted,
-    ),
-    Op.MASK_WRITE: (choose_with_where, fill_own_column),
-}  # fmt: skip
+    Op.MASK_READ: (ignore_in_cross_entropy, sum_losses_by_mask, reduce_with_mask, choose_with_where),
+    Op.MASK_WRITE: (choose_with_where,),
+}
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:

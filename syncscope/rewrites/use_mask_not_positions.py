@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
@@ -74,42 +73,37 @@ EXAMPLES = (
 
 
 class Unrowed:
-    """Names of rows that become names of their masks; `masks` says what each mask is called."""
+    """A name of rows that becomes the name of their mask."""
 
-    def __init__(self, function: Function, draft: Draft, every: Mapping[str, Rows], known: Collection[int]) -> None:
-        self.function, self.draft, self.every = function, draft, every
-        self.known = known  # ids of uses that are seen to otherwise
-        self.masks: dict[str, str] = {}
-        self.losses: list[ast.Call] = []  # those that were written with a mask
-        self.selected: list[ast.expr] = []  # the tensors that were selected from: they have the masks' shape
+    def __init__(self, function: Function, draft: Draft, rows: Rows) -> None:
+        self.function, self.draft, self.rows = function, draft, rows
+        self.mask = ""  # what it is called
+        self.losses: list[ast.Call] = []  # those that were written with it
+        self.selected: list[ast.expr] = []  # the tensors that were selected from: they have the mask's shape
 
     def of_all(self) -> bool:
-        """Write each mask down in the place of its rows, and each use with the mask; False where a use does not serve."""
-        for name, rows in self.every.items():
-            function, mask = self.function, rows.mask
-            uses = function.seen_by(rows.statement)
-            if not uses or not function.alone(rows.statement) or not function.pure(mask) or rows.tupled:
-                return False
-            if isinstance(mask, ast.Name) and not any(disturbed(function, mask.id, rows.statement, u) for u in uses):
-                self.masks[name] = mask.id
-                self.draft.remove(rows.statement)
-            else:
-                self.masks[name] = function.fresh(f"{OF_ROWS.sub('', name) or name}_mask", list(self.masks.values()))
-                self.draft.replace(rows.statement, f"{self.masks[name]} = {{m}}", m=mask)
-            if not all(id(use) in self.known or self.used(use, rows) for use in uses):
-                return False
-        return True
+        """Write the mask down in the place of the rows, and each use with the mask; False where a use does not serve."""
+        function, rows, mask = self.function, self.rows, self.rows.mask
+        uses = function.seen_by(rows.statement)
+        if not uses or not function.alone(rows.statement) or not function.pure(mask) or rows.tupled:
+            return False
+        if isinstance(mask, ast.Name) and not any(disturbed(function, mask.id, rows.statement, u) for u in uses):
+            self.mask = mask.id
+            self.draft.remove(rows.statement)
+        else:
+            self.mask = function.fresh(f"{OF_ROWS.sub('', rows.name) or rows.name}_mask")
+            self.draft.replace(rows.statement, f"{self.mask} = {{m}}", m=mask)
+        return all(map(self.used, uses))
 
-    def used(self, use: ast.Name, rows: Rows) -> bool:
+    def used(self, use: ast.Name) -> bool:
         """Write one use with the mask: a count, a sum over what is selected, or a loss of its elements; whether it is one."""
-        function, mask = self.function, self.masks[rows.name]
-        count = length(function, use) or number_of_elements(function, use)
+        count = length(self.function, use) or number_of_elements(self.function, use)
         if count is not None:
-            self.draft.replace(count, f"{mask}.sum()")
-            return not decides(function, count)
-        return self.lost(use, mask) or self.totalled(use, mask)
+            self.draft.replace(count, f"{self.mask}.sum()")
+            return not decides(self.function, count)
+        return self.lost(use) or self.totalled(use)
 
-    def lost(self, use: ast.Name, mask: str) -> bool:
+    def lost(self, use: ast.Name) -> bool:
         """Write `mse_loss(x[rows], t[rows])` with the mask, if the use is in one; whether it is. The first does it for both."""
         loss = enclosing_loss(self.function, self.function.parent(use) or use, PER_ELEMENT)
         template = total_of(loss) if loss is not None else None
@@ -119,12 +113,12 @@ class Unrowed:
             made = for_all(self.function, self.draft, loss, use)
             if made is None:
                 return False
-            self.draft.replace(loss.call, template, m=mask, each=made[0])
+            self.draft.replace(loss.call, template, m=self.mask, each=made[0])
             self.losses.append(loss.call)
             self.selected += made[1]
         return True
 
-    def totalled(self, use: ast.Name, mask: str) -> bool:
+    def totalled(self, use: ast.Name) -> bool:
         """Write `x[rows].sum()` with the mask, if the use is in one; whether it is."""
         for name, template in TOTALS.items():
             total = around(self.function, use, f"{{x}}[{{it}}].{name}()")
@@ -133,7 +127,7 @@ class Unrowed:
             x = total.parts["x"]
             if self.function.fact(x).dtype not in (Dtype.FLOAT, Dtype.UNKNOWN) or not self.function.pure(x):
                 return False
-            self.draft.replace(total.node, template, m=mask, x=x)
+            self.draft.replace(total.node, template, m=self.mask, x=x)
             self.selected.append(x)
             return True
         return False
@@ -142,10 +136,10 @@ class Unrowed:
         """What must hold though it is not proved; nothing where all is."""
         function = self.function
         unfit = [x for x in self.selected if function.fact(x).ndim != 1]
-        if not unfit and all(function.fact(r.mask).ndim == 1 for r in self.every.values()):
+        if not unfit and function.fact(self.rows.mask).ndim == 1:
             return ""
-        *some, last = [*dict.fromkeys(function.file.text(x) for x in unfit), "the masks"]
-        return f"{', '.join(some)} and {last} must have one dimension" if some else f"{last} must have one dimension"
+        texts = [*dict.fromkeys(map(function.file.text, unfit))]
+        return f"{', '.join(texts)}{' and ' * bool(texts)}the masks must have one dimension"
 
 
 def decides(function: Function, count: ast.expr) -> bool:
@@ -169,7 +163,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if rows is None or rows.call is not site.node:
         return None
     draft = Draft(function)
-    gone = Unrowed(function, draft, {rows.name: rows}, set())
+    gone = Unrowed(function, draft, rows)
     if not gone.of_all() or not gone.selected:
         return None
     title = "use the mask, not the positions"

@@ -53,7 +53,6 @@ OPS = (Op.TO_DEVICE,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "write_buffer", "write_image")
 REWRITES = (
     "make_parts_on_device",
-    "fill_by_drawing_there",
     "register_buffer",
     "keep_where_sent",
     "copy_without_waiting",

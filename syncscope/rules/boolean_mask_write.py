@@ -33,7 +33,6 @@ SEEN_AS = ("aten::index_put_", "aten::_index_put_impl_", "aten::nonzero")
 REWRITES = (
     "choose_with_where",
     "fill_with_device_number",
-    "fill_own_column",
     "index_once",
 )
 EXAMPLES = (

@@ -36,7 +36,6 @@ REWRITES = (
     "fill_like_another",
     "make_parts_on_device",
     "register_constant",
-    "keep_constant_as_buffer",
     "share_sent_index",
     "send_without_waiting",
 )

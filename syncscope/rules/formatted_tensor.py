@@ -35,7 +35,6 @@ OPS = (Op.FORMAT,)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense", "aten::_to_copy", "aten::copy_")
 REWRITES = (
     "read_where_used",
-    "ask_the_level",
     "log_rarely",
 )
 EXAMPLES = (

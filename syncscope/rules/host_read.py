@@ -54,13 +54,9 @@ SEVERITY = Severity.WARNING
 OPS = (Op.ITEM, Op.TOLIST, Op.FLOAT, Op.INT, Op.BOOL, Op.COMPLEX, Op.INDEX)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
 REWRITES = (
-    "ask_the_level",
-    "ask_the_list",
     "write_queue_on_device",
-    "sum_first_of_sorted",
     "draw_on_host",
     "write_without_asking",
-    "write_at_once",
     "go_through_numbers",
     "read_before_loop",
     "add_up_on_device",

@@ -41,8 +41,6 @@ SEVERITY = Severity.WARNING
 OPS = (Op.NONZERO, Op.ARGWHERE, Op.WHERE)
 SEEN_AS = ("aten::nonzero", "aten::argwhere", "aten::nonzero_numpy")
 REWRITES = (
-    "write_at_once",
-    "sum_first_of_sorted",
     "fill_by_mask",
     "count_on_device",
     "first_by_argmax",

@@ -38,7 +38,7 @@ from syncscope.rules import Function, Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.NUMBER_WRITE,)
 SEEN_AS = ("aten::index_put_", "aten::_index_put_impl_", "aten::copy_", "aten::_to_copy", "aten::to")
-REWRITES = ("write_at_once", "make_number_on_device")
+REWRITES = ("make_number_on_device",)
 EXAMPLES = (
     Example(
         """

@@ -36,7 +36,7 @@ from syncscope.rules import Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.SCALAR_INDEX,)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
-REWRITES = ("write_at_once", "gather_row")
+REWRITES = ("gather_row",)
 EXAMPLES = (
     Example(
         """

@@ -27,10 +27,7 @@ from syncscope.rules import Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.SCALAR_SLOT,)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
-REWRITES = (
-    "sum_first_of_sorted",
-    "choose_or_clamp_on_device",
-)
+REWRITES = ("choose_or_clamp_on_device",)
 EXAMPLES = (
     Example(
         """

@@ -36,7 +36,7 @@ SEEN_AS = (
     "aten::item",
     "aten::_local_scalar_dense",
 )
-REWRITES = ("ask_the_list", "go_through_numbers", "read_before_loop", "take_positions")
+REWRITES = ("go_through_numbers", "read_before_loop")
 EXAMPLES = (
     Example(
         """

@@ -41,12 +41,9 @@ OPS = (Op.CONDITION,)
 SEEN_AS = ("bool", "aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
 REWRITES = (
     "ask_python_first",
-    "keep_hardest",
     "draw_on_host",
     "write_without_asking",
-    "write_at_once",
     "scale_in_every_pass",
-    "choose_in_every_pass",
     "choose_assignment",
     "choose_return",
     "choose_expression",

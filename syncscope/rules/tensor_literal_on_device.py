@@ -31,7 +31,6 @@ SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh", "aten::to")
 REWRITES = (
     "use_the_number",
     "fill_tensor_on_device",
-    "keep_constant_as_buffer",
     "make_constant_once",
     "register_constant",
     "share_sent_index",

@@ -95,8 +95,6 @@ PAIRS = {  # what no example runs: as written, as fixed
 RUNS = {  # examples that random inputs cannot start: rewrite, number of the example, what calls them
     ("ask_every_few_passes", 0): "generate(Next(), torch.zeros(2, 1, dtype=torch.long, device=d), 7)",
     ("ask_every_few_passes", 1): "solve(p, -1.0)",
-    ("ask_the_list", 0): "padded([x[0], x[1]], x)",
-    ("ask_the_list", 1): "counted([x[0], x[1]], x)",
     ("drop_shortcut", 0): "loss(x, y, m.float())",
     ("give_number_to_where", 0): "forward(x, m)",
     ("give_number_to_where", 1): "sign(x)",
@@ -104,7 +102,6 @@ RUNS = {  # examples that random inputs cannot start: rewrite, number of the exa
     ("pass_number_of_graphs", 1): "(whole(model), train([Graphs], stepping))",
     ("read_dict_at_once", 1): "everywhere({'a': x.sum(), 'b': y.sum()}, lambda parts: parts)",
     ("read_dict_at_once", 2): "values({'a': x.sum(), 'b': y.sum()})",
-    ("choose_in_every_pass", 0): "dice(p, (p > 0.5).float(), 5)",
     ("copy_index_without_waiting", 0): "forward(x)",
     ("copy_index_without_waiting", 1): "targets(wide.flatten(), len)",
     ("copy_index_without_waiting", 2): "mixed(x, y, 0.5, len)",

@@ -146,46 +146,6 @@ def test_a_batch_is_pinned_where_another_file_of_the_project_says_so(
     assert made == ({safety} if safety else set())
 
 
-HARD = """
-import torch
-import torch.nn.functional as F
-
-class Hard(torch.nn.Module):
-    def __init__(self, thresh: float, least: int):
-        super().__init__()
-        self.thresh, self.least = thresh, least
-
-    def forward(self, logits: torch.Tensor, label: torch.LongTensor):
-        loss = F.cross_entropy(logits, label, reduction="none"){flat}
-        hard = loss[loss > self.thresh]
-        if {asked}:
-            hard, _ = loss.topk(self.least)
-        return {result}
-"""
-
-
-@pytest.mark.parametrize(
-    ("flat", "asked", "result", "kept"),
-    [
-        (".view(-1)", "hard.numel() < self.least", "hard.mean()", True),
-        ("", "len(hard) < self.least", "torch.mean(hard)", True),
-        (".view(-1)", "hard.numel() < 2 * self.least", "hard.mean()", False),
-        (".view(-1)", "hard.numel() < self.least", "hard.mean(), hard.numel()", False),
-        (".view(-1)", "hard.numel() > self.least", "hard.mean()", False),
-    ],
-)
-def test_the_hardest_are_kept_by_a_mask(flat: str, asked: str, result: str, kept: bool) -> None:
-    code = HARD.replace("{flat}", flat).replace("{asked}", asked).replace("{result}", result)
-    after = fixed(code, "boolean-mask-read", allowed=FIXES)
-    assert ("hard = loss.sort(descending=True).values" in after) == kept
-    texts = [
-        f.fix.changes
-        for f in findings(code, "boolean-mask-read")
-        if f.fix is not None and f.fix.rewrite == "keep_hardest"
-    ]
-    assert all(("one dimension" in text) == (not flat) for text in texts)
-
-
 CRITERION = """
 import torch
 

@@ -63,22 +63,6 @@ RESETS = {
         "if d.any():\n    with torch.no_grad():\n        for s in (h, c):\n            s[d.bool()] = 0",
         "with torch.no_grad():\n    for s in (h, c):\n        s[d.bool()] = 0",
     ),
-    "asked one by one": (
-        "for i in range(len(d)):\n    if d[i]:\n        h[i] = 0\n        c[i].fill_(2.5)",
-        "h[d.bool()] = 0\nc[d.bool()] = 2.5",
-    ),
-    "asked one by one, of all steps": (
-        "for i in range(done.size(1)):\n    if done[t, i].item():\n        h[i, :] = 0",
-        "h[done[t].bool(), :] = 0",
-    ),
-    "those that go on": (
-        "for i, going in enumerate(d):\n    if not going:\n        h[i] = torch.zeros(h.shape[1])",
-        "h[d == 0] = 0",
-    ),
-    "at positions": (
-        "for i in torch.where(d)[0]:\n    h[i] = 0",
-        "h[d.bool()] = 0",
-    ),
 }
 
 
@@ -111,11 +95,6 @@ OF_MODULES = {
         "self.h = self.h * (1 - done)",
         "done must hold no negative numbers",
     ),
-    "a number of elements that is only a name": (
-        "for i in range(self.envs):\n    if done[i]:\n        hidden[0][:, i] = 0",
-        "hidden[0][:, done.bool()] = 0",
-        "self.envs must be the length of done",
-    ),
 }
 MODULE = """
 class Policy(torch.nn.Module):
@@ -145,11 +124,6 @@ def test_what_must_hold_is_said(name: str) -> None:
         "if d.any():\n    d = c > 0\n    h[d] = 0",  # it is another one by then
         "if d.any():\n    h = h * d[:, None]",  # zero where nothing is masked
         "if d.any():\n    h[d.bool()] = 0\n    print(t)",
-        "for i in range(len(d)):\n    if d[i]:\n        h[i] = i",  # another number each
-        "for i in range(len(d)):\n    if d[i]:\n        h[0] = 0",
-        "for i in range(len(d)):\n    if d[i]:\n        d[i] = 0\n        h[i] = 0",
-        "for i in range(len(d)):\n    if d[i]:\n        h[i] = 0\nc[i] = 1",  # the last one
-        "names = [0] * len(d)\nfor i in range(len(d)):\n    if d[i]:\n        names[i] = 0",  # a list takes no mask
     ],
 )
 def test_what_is_no_reset_by_this_mask_is_asked(reset: str) -> None:
