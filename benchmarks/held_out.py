@@ -1,17 +1,19 @@
 """The answer of a report beside the truth, on loops by somebody who had not read how an answer is made.
 
     python benchmarks/held_out.py                          on the `ocl` device; --device cuda on a GPU
+    python benchmarks/held_out.py --hand fourth_hand       on the loops of another folder
     python benchmarks/held_out.py --load 2                 beside two busy processes
     python benchmarks/held_out.py --keep FOLDER clipped-by-hand     some loops; their recordings stay
     python benchmarks/held_out.py --again FOLDER           what these recordings say by now; --machine WORDS, of another one
     python benchmarks/held_out.py --out benchmarks/held_out.json    adds the run to a file of runs
     python benchmarks/held_out.py --show benchmarks/held_out.json   the tables of such a file
 
-Each loop of `loops/held_out/third_hand` is recorded three times as written, by `syncscope.trace()` without numbers, and its
-`answer` is what `syncscope report --format json` says. The truth is the loop as written and fixed, in turns without a
-recording, in `--truths` processes. Every recording and every timing is a process of its own; where there are cores enough
-the next ones begin (the device, our imports) while one works, and then wait. What is truly saved is the median over turns
-that follow one another, and its interval that of ranks at 95 %, widened to the medians of the processes.
+Each loop of `loops/held_out/third_hand`, or of what `--hand` names, is recorded three times as written, by
+`syncscope.trace()` without numbers, and its `answer` is what `syncscope report --format json` says. The truth is the loop as
+written and fixed, in turns without a recording, in `--truths` processes. Every recording and every timing is a process of its
+own; where there are cores enough the next ones begin (the device, our imports) while one works, and then wait. What is truly
+saved is the median over turns that follow one another, and its interval that of ranks at 95 %, widened to the medians of the
+processes.
 
 *Right* is `fix` or `try` where at least 5 % of a step are surely saved (the truth's lower end), and `leave` where surely less
 than 3 % are (its upper end); of other loops no decision is right or wrong. A `fix` is for nothing where less than 1 % is saved.
@@ -57,7 +59,7 @@ def record(name: str, torch: Any, device: Any, given: argparse.Namespace, folder
     """A program as a user writes it, with one line more."""
     import syncscope
 
-    step = loops_of(LOOPS)[name](torch, device)
+    step = loops_of(HELD_OUT / given.hand)[name](torch, device)
     begin, steps = time.monotonic(), 0
     with syncscope.trace(folder) as trace:
         while (steps < STEPS or time.monotonic() < begin + given.seconds) and time.monotonic() < begin + MOST:
@@ -68,7 +70,7 @@ def record(name: str, torch: Any, device: Any, given: argparse.Namespace, folder
 
 def truth(name: str, torch: Any, device: Any, given: argparse.Namespace, folder: Path) -> None:
     """What both versions take, in turns."""
-    step = loops_of(LOOPS)[name](torch, device)
+    step = loops_of(HELD_OUT / given.hand)[name](torch, device)
     for written in (True, False) * 5:
         step(written)
     times = timed(torch, device, step, 4, max(1, TURNS // given.truths))
@@ -223,6 +225,10 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("names", nargs="*", metavar="LOOP")
     options.add_argument("--device", default="ocl")
+    options.add_argument(
+        "--hand", default=LOOPS.name, choices=sorted(folder.name for folder in HELD_OUT.glob("[!_]*/")),
+        help=f"who wrote the loops (default {LOOPS.name})",
+    )  # fmt: skip
     options.add_argument("--load", type=int, default=0, metavar="N", help="busy processes beside")
     options.add_argument(
         "--seconds", type=float, default=3.0, help="that a recorded program goes on at least (default 3)"
@@ -248,7 +254,7 @@ def main() -> None:
     if given.device == "ocl" and "POCL_CPU_MAX_CU_COUNT" not in os.environ:  # as prediction.py: one core is the host's
         cores = str(max(1, (os.cpu_count() or 2) - 1))
         os.environ |= {"POCL_CPU_MAX_CU_COUNT": cores, "POCL_MAX_PTHREAD_COUNT": cores, "OMP_NUM_THREADS": "1"}
-    loops = loops_of(LOOPS)
+    loops = loops_of(HELD_OUT / given.hand)
     if unknown := set(given.names) - set(loops):
         options.error(f"no loop is called {', '.join(sorted(unknown))}; there are {', '.join(loops)}")
     with ExitStack() as stack:
@@ -259,7 +265,7 @@ def main() -> None:
         names = given.names or list(loops)
         beside = given.beside or (f"{given.load} busy processes" if given.load else "")
         run = {
-            "of": LOOPS.name,
+            "of": given.hand,
             "machine": given.machine or machine(given.device),
             "date": given.date,
             "beside": beside,
