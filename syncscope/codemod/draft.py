@@ -320,7 +320,7 @@ class Draft(Templates):
         self.edits += finished(other.function, other.edits)
         self.needed |= other.needed
 
-    def fix(self, title: str, safety: Safety, changes: str = "") -> Fix:
+    def fix(self, title: str, safety: Safety, changes: str = "", redraws: bool = False) -> Fix:
         """What was drafted, as one fix.
 
         Raises:
@@ -333,7 +333,7 @@ class Draft(Templates):
             said = " and ".join(f"`{text}`" for text in again)
             safety = Safety.UNSAFE
             changes = "; ".join(filter(None, (changes, f"{said} is read more often, which a property would notice")))
-        return Fix(title, edits, safety, changes)
+        return Fix(title, edits, safety, changes, redraws=redraws)
 
 
 def laid_out_together(function: Function, fixes: Sequence[Fix]) -> Fix | None:

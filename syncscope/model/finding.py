@@ -64,6 +64,7 @@ class Fix:
     Where it `clears` the line of a read, what that launched for it goes, too; where it `takes` rows all the same, by positions,
     what took them stays. `also` is another way to the same, to be made by hand. `rewrite` is the name of what made it, and
     `gains` says in words how many waits go. A `hint` asks for more than its edits, as for callers that take a tensor then.
+    The last bits of what is computed may be others where it `rounds`, and other random numbers are drawn where it `redraws`.
     """
 
     title: str
@@ -79,6 +80,8 @@ class Fix:
     rewrite: str = field(default="", compare=False)
     gains: str = field(default="", compare=False)
     hint: bool = False
+    rounds: bool = False
+    redraws: bool = False
 
     @property
     def terms(self) -> str:

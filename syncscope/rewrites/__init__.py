@@ -47,6 +47,7 @@ class Rewrite(Protocol):
     LONG: (
         bool  # True: what it writes is worth its lines only where it is known to run in every step; it may be left out
     )
+    ROUNDS: bool  # True: where it is not safe the last bits of what is computed may be others; it may be left out
     BESIDE: bool  # True: it is offered beside another's fix, too, and made by hand alone; it may be left out
 
     def rewrite(self, site: Site, function: Function) -> Fix | None:
@@ -173,10 +174,12 @@ def _alone(names: Sequence[str], site: Site, function: Function, compiles: bool)
             adds, stays = getattr(module, "ADDS", fix.adds), getattr(module, "STAYS", fix.stays)
             clears = getattr(module, "CLEARS", fix.clears) and _only(site, function)
             takes = getattr(module, "TAKES", fix.takes)
+            rounds = fix.rounds or (fix.safety is not Safety.SAFE and getattr(module, "ROUNDS", False))
             seldom = site.heat.reason is Reason.MAYBE and getattr(module, "LONG", False)
             hint = fix.hint or seldom or (fix.safety is Safety.SUGGEST and not getattr(module, "LOCAL", False))
             left = fix.left or int(stays is not Stays.NONE)
-            fix = replace(fix, adds=adds, stays=stays, left=left, clears=clears, takes=takes, rewrite=name, hint=hint)
+            fix = replace(fix, adds=adds, stays=stays, left=left, clears=clears, takes=takes, rounds=rounds)
+            fix = replace(fix, rewrite=name, hint=hint)
             found = fix if found is None else replace(found, also=fix)
     return found
 

@@ -34,6 +34,7 @@ from syncscope.rewrites.collect_on_device import collects
 STAYS = Stays.LAST
 TOGETHER = "read after the loop"
 
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

@@ -15,6 +15,7 @@ from syncscope.model.finding import Adds, Fix, Safety
 ONE_WAY = "if {test}:\n    {x:name} = {yes}"
 BOTH_WAYS = f"{ONE_WAY}\nelse:\n    {{x}} = {{no}}"
 ADDS = Adds.BRANCHES
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

@@ -12,6 +12,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Adds, Fix, Safety
 
 ADDS = Adds.BRANCHES
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

@@ -18,6 +18,7 @@ from syncscope.model.finding import Adds, Fix, Safety
 
 LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.Break, ast.Continue)
 ADDS = Adds.BRANCHES
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

@@ -20,6 +20,7 @@ WHERE = "{x} = torch.where({m}, {value}, {x})"
 COMPILES = True
 ADDS = Adds.ROWS
 TOGETHER = True
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

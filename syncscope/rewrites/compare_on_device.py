@@ -12,6 +12,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

@@ -17,6 +17,7 @@ from syncscope.project.syntax import name_of, walk
 
 ON_DEVICE = {"exp", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "tanh", "floor", "ceil"}
 TOGETHER = True
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

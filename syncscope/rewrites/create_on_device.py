@@ -19,6 +19,7 @@ NEW = {"torch.zeros": "zeros", "torch.ones": "ones", "torch.empty": "empty"}
 TITLE = "make it on the device"
 COMPILES = True
 TOGETHER = "made"
+ROUNDS = True
 EXAMPLES = (
     Example(
         """
@@ -364,5 +365,6 @@ def fixed(draft: Draft, move: ast.expr, name: str | None, exact: bool, dtype: st
         return draft.fix(TITLE, Safety.UNSAFE, "values that are not whole may differ in their last bits")
     if name in DRAWN:
         drawn = "the device's generator draws other numbers for the same seed"
-        return draft.fix(TITLE, Safety.UNSAFE, drawn + (f"; {dtype} must be floating point" if dtype else ""))
+        changes = drawn + (f"; {dtype} must be floating point" if dtype else "")
+        return draft.fix(TITLE, Safety.UNSAFE, changes, redraws=True)
     return draft.function.declines(move, f"`{name}` is not known to give the same on the device")

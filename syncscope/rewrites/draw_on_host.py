@@ -70,6 +70,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         "draw it on the host",
         Safety.UNSAFE,
         "the host's generator draws other numbers for the same seed than the device's",
+        redraws=True,
     )
 
 

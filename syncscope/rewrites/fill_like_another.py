@@ -14,6 +14,7 @@ from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
 
 TOGETHER = "made"
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

@@ -14,6 +14,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
 FUSED = {"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD", "torch.optim.Adagrad"}
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

@@ -15,6 +15,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

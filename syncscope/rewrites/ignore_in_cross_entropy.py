@@ -31,6 +31,7 @@ IGNORING = (
 )
 COMPILES = True
 ADDS = Adds.ROWS
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

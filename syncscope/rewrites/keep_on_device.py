@@ -13,6 +13,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Site
 from syncscope.model.finding import Fix, Safety
 
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

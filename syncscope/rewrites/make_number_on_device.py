@@ -19,6 +19,7 @@ from syncscope.model.ops import Op
 from syncscope.project.syntax import each_of
 
 TOGETHER = True
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

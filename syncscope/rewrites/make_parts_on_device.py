@@ -18,6 +18,7 @@ from syncscope.model.finding import Fix, Safety
 TITLE = "make it on the device"
 COMPILES = True
 TOGETHER = "made"
+ROUNDS = True
 EXAMPLES = (
     Example(
         """
@@ -294,7 +295,8 @@ def _rated(draft: Draft, function: Function, made: Made, musts: str) -> Fix:
     """The fix, as safe as what is made is alike on both."""
     names = {call: function.dotted(call.func) for call in made.calls}
     changes = [musts] if musts else []
-    if any(name in DRAWN for name in names.values()):
+    drawn = any(name in DRAWN for name in names.values())
+    if drawn:
         changes.append("the device's generator draws other numbers for the same seed")
     elif made.computed or any(
         name not in SAME | TYPES.keys() and not counts(function, call) for call, name in names.items()
@@ -305,4 +307,4 @@ def _rated(draft: Draft, function: Function, made: Made, musts: str) -> Fix:
         changes.append(
             "it is laid out as it is made, where it was copied whole: `view` and writes in place may ask for `.contiguous()`"
         )
-    return draft.fix(TITLE, Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+    return draft.fix(TITLE, Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes), redraws=drawn)

@@ -19,6 +19,7 @@ from syncscope.model.finding import Adds, Fix, Safety
 ADDS = Adds.ROWS
 LOCAL = True
 TOGETHER = True
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

@@ -13,6 +13,7 @@ from syncscope.model.finding import Adds, Fix, Safety
 COMPILES = True
 ADDS = Adds.ROWS
 TOGETHER = True
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

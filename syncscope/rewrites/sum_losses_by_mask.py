@@ -32,6 +32,7 @@ MODULES = {  # and what of it makes the same loss of each element
 CHANGES = "the sum may differ in its last bits, and what is left out must be finite or its gradient is NaN"
 COMPILES = True
 ADDS = Adds.ROWS
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

@@ -24,6 +24,7 @@ OF_ROWS = re.compile(r"_?(inds?|idxs?|index|indexes|indices|ids|rows|positions)$
 TOTALS = {"sum": "torch.where({m}, {x}, 0).sum()", "mean": "torch.where({m}, {x}, 0.0).sum() / {m}.sum()"}
 ROWS = "the sums may differ in their last bits; what was counted is a tensor that stays on the device"
 ADDS = Adds.ROWS
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

@@ -20,6 +20,7 @@ MAKERS = {"torch.tensor", "torch.as_tensor"}
 FLOATS = {f"torch.{name}" for name in ("float", "float32", "float16", "half", "bfloat16")}
 EIGHTHS = 8.0  # parts of one that even half precision holds as they are, up to `HELD`
 HELD = 64
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

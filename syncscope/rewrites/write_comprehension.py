@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
@@ -21,6 +22,7 @@ BESIDE = True
 IMPORT = "from syncscope.kernels import comprehension"
 FUSED = "fused on the device ocl, torch's operators elsewhere; sums may differ in their last bits"
 IMPORTED = "your code then imports syncscope, which has to be installed where it runs"
+ROUNDS = True
 EXAMPLES = (
     Example(
         """
@@ -241,7 +243,7 @@ def written(site: Site, function: Function, masked: Masked, root: ast.expr, resu
     edits = [*fix.edits, Edit(Span(start, start), f'{name} = comprehension("""\n{lines}\n""")\n\n\n')]
     if "comprehension" not in file.at_hand:
         edits.append(import_edit(file, IMPORT))
-    return Fix(fix.title, tuple(sorted(edits, key=lambda e: e.span)), fix.safety, fix.changes)
+    return replace(fix, edits=tuple(sorted(edits, key=lambda e: e.span)))
 
 
 def said(site: Site, function: Function, masked: Masked) -> str:

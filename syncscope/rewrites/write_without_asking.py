@@ -24,6 +24,7 @@ COUNTS = ("{m}.any(**_)", "{m}.any(**_).item()", "{m}.count_nonzero(**_)", "{m}.
 ASKED = ("bool({m}.any(**_))", *(f"{count}{more}" for more in ("", " > 0", " != 0") for count in COUNTS))
 COMPILES = True
 CLEARS = True
+ROUNDS = True
 EXAMPLES = (
     Example(
         """

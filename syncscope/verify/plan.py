@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,9 +26,6 @@ from syncscope.verify.of_libraries import files_of
 HEARD = (Family.SHAPE, Family.READ, Family.LIBRARY, Family.EXPLICIT, Family.TIMING)  # whose waits a run shows by line
 MOST = 40  # fixes that are tried, and as many that are only listed
 PASSES = 10  # of one file, until no further fix of those that are wanted appears
-ROUNDING = re.compile(r"last bits?|rounding|float64|dtype|computed on every pass|is computed for all")
-"""By what the text of an unsafe fix says, whether the last bits of what it computes may be others."""
-REDRAWN = re.compile(r"draws? other numbers|numbers are drawn")
 Seen = Callable[[str, range], bool]  # whether something was seen to happen at one of these lines of a file
 
 
@@ -50,16 +46,6 @@ class Candidate:
     family: Family | None
     needs: frozenset[int] = frozenset()
     idle: str = ""
-
-    @property
-    def rounds(self) -> bool:
-        """Whether its text says that last bits may differ."""
-        return self.fix.safety is not Safety.SAFE and bool(ROUNDING.search(self.fix.changes))
-
-    @property
-    def redraws(self) -> bool:
-        """Whether its text says that other random numbers are drawn: then nothing can be compared."""
-        return bool(REDRAWN.search(self.fix.changes))
 
     @property
     def key(self) -> tuple[str, str]:
@@ -226,7 +212,7 @@ class Plan:
         """Why a candidate is not tried; "" where it is."""
         if candidate.idle:
             return candidate.idle
-        if candidate.redraws:
+        if candidate.fix.redraws:
             return "it draws other random numbers, so that nothing can be compared"
         if not self.version(self.closed({candidate.number})):
             return "it cannot be made by itself"

@@ -207,7 +207,7 @@ class Fixes:
     def _judge(self, chosen: Set) -> tuple[str, str, Difference | None]:
         members = [self.plan.candidates[number] for number in chosen]
         safe = all(candidate.fix.safety is Safety.SAFE for candidate in members)
-        return self.compared.judge(chosen, any(candidate.rounds for candidate in members), safe)
+        return self.compared.judge(chosen, any(candidate.fix.rounds for candidate in members), safe)
 
     def _note_values(self, chosen: Set) -> None:
         """What these compute is said from now on, unless it is why they will not stay."""

@@ -173,7 +173,7 @@ class Tried:
             return EQUAL, ""
         if apart.within(noise, NOISE):
             return WITHIN, "values differ by no more than in the same steps as written"
-        rounds = any(offer.plan.candidates[number].rounds for offer in offers for number in offer.members)
+        rounds = any(offer.plan.candidates[number].fix.rounds for offer in offers for number in offer.members)
         if rounds and apart.largest <= BITS * self.steps * LAST_BIT:
             return WITHIN, f"values differ by {apart.largest:.1e}, as rounding may"
         return CHANGED, f"values differ by {apart.largest:.1e}" + (f", most at {apart.where}" if apart.where else "")
