@@ -20,6 +20,7 @@ from syncscope.tensors.facts import (
     HOST,
     MODULE,
     NONE,
+    NOTHING_KNOWN,
     OTHER,
     SOMEWHERE,
     TENSOR,
@@ -32,7 +33,6 @@ from syncscope.tensors.joins import join
 from syncscope.tensors.left_behind import is_left_behind, movers, moves_along, moves_by_name
 from syncscope.tensors.settling import Settling
 
-NOTHING_KNOWN = UNKNOWN.kind
 _REGISTERS = (
     re.compile(rb"register_buffer\("),
     re.compile(rb"Parameter\("),

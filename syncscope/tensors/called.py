@@ -23,6 +23,7 @@ from syncscope.tensors.facts import (
     FLOAT,
     HOST,
     MODULE,
+    NOTHING_KNOWN,
     OTHER,
     PICKED,
     SOMEWHERE,
@@ -43,8 +44,6 @@ from syncscope.tensors.passed import note_built
 from syncscope.tensors.sent_parts import filled_anew
 from syncscope.tensors.torch.calls import torch_call
 from syncscope.tensors.torch.host_indices import picked_from_host
-
-NOTHING_KNOWN = UNKNOWN.kind
 
 
 def apply(call: Call, target: Fact) -> Fact:

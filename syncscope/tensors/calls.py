@@ -12,6 +12,7 @@ from syncscope.project.syntax import dotted
 from syncscope.tensors.call import Call, Keywords
 from syncscope.tensors.called import apply
 from syncscope.tensors.facts import (
+    NOTHING_KNOWN,
     TENSOR,
 )
 from syncscope.tensors.frame import Frame
@@ -25,8 +26,6 @@ from syncscope.tensors.methods_of_unknown import (
     given_by_network,
     in_its_place,
 )
-
-NOTHING_KNOWN = UNKNOWN.kind
 
 
 def call(frame: Frame, node: ast.Call) -> Fact:

@@ -12,6 +12,7 @@ from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     INTEGER,
     NONE,
+    NOTHING_KNOWN,
     STRING,
     TENSOR,
     Items,
@@ -23,8 +24,6 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import evaluate
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.joins import each_value, element, join
-
-NOTHING_KNOWN = UNKNOWN.kind
 
 
 def string_method(call: Call) -> Fact:

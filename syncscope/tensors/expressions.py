@@ -32,6 +32,7 @@ from syncscope.tensors.facts import (
     MODULE,
     NO_TENSOR,
     NONE,
+    NOTHING_KNOWN,
     NP_ARRAY,
     NUMBER,
     OTHER,
@@ -59,7 +60,6 @@ from syncscope.tensors.rare_arms import rare_arms
 from syncscope.tensors.subscripts import subscript
 from syncscope.tensors.usage import usage_of
 
-NOTHING_KNOWN = UNKNOWN.kind
 _TYPES = {int: INTEGER, float: FLOATING, bool: TRUTH, str: STRING, bytes: STRING, complex: NUMBER, type(None): NONE}
 _CUDA = Fact(OTHER, device=DEVICE, confidence=3, ref=Tag.DEVICE)
 _TENSOR_ATTRIBUTES = frozenset("T mT H mH data grad real imag".split())

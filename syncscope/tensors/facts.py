@@ -10,7 +10,7 @@ from syncscope.project.names import NAMED
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
 TENSOR, MODULE, BATCH, ARRAY = Value.TENSOR, Value.MODULE, Value.BATCH, Value.ARRAY
-SCALAR, SEQUENCE, OTHER = Value.SCALAR, Value.SEQUENCE, Value.OTHER
+SCALAR, SEQUENCE, OTHER, NOTHING_KNOWN = Value.SCALAR, Value.SEQUENCE, Value.OTHER, Value.UNKNOWN
 HOST, DEVICE, DEFAULT, SOMEWHERE = Device.HOST, Device.DEVICE, Device.DEFAULT, Device.UNKNOWN
 FIXED, DYNAMIC, ANY_SHAPE = Shape.FIXED, Shape.DYNAMIC, Shape.UNKNOWN
 BOOL, INT, FLOAT, ANY_DTYPE = Dtype.BOOL, Dtype.INT, Dtype.FLOAT, Dtype.UNKNOWN

@@ -19,6 +19,7 @@ from syncscope.tensors.facts import (
     LOADER,
     MODULE,
     NONE,
+    NOTHING_KNOWN,
     SCALAR,
     SEQUENCE,
     SOMEWHERE,
@@ -37,7 +38,6 @@ from syncscope.tensors.passed import note, tries_out
 from syncscope.tensors.settling import Settling
 from syncscope.tensors.torch import modules
 
-NOTHING_KNOWN = UNKNOWN.kind
 _INLINED = 2  # calls into calls for particular arguments
 _LONGEST = 60  # lines of a function that is run for particular arguments
 _PARTICULAR = 9  # times that one is run for what a file passes

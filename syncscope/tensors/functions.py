@@ -15,6 +15,7 @@ from syncscope.tensors.facts import (
     BOOL,
     DEFAULT,
     NONE,
+    NOTHING_KNOWN,
     SCALAR,
     SEQUENCE,
     TENSOR,
@@ -29,7 +30,6 @@ from syncscope.tensors.run_on_host import runs_on_host
 from syncscope.tensors.settling import Settling
 from syncscope.tensors.usage import usage_of
 
-NOTHING_KNOWN = UNKNOWN.kind
 DEEPEST = 16  # calls into calls: what lies deeper is unknown
 
 

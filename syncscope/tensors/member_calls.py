@@ -22,6 +22,7 @@ from syncscope.tensors.facts import (
     FIXED,
     MODULE,
     NONE,
+    NOTHING_KNOWN,
     NUMBER,
     OTHER,
     SCALAR,
@@ -48,8 +49,6 @@ from syncscope.tensors.torch import distributions, modules
 from syncscope.tensors.torch.methods import tensor_method
 from syncscope.tensors.torch.objects import object_method
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, SHARED, TORCH_ONLY
-
-NOTHING_KNOWN = UNKNOWN.kind
 
 
 def call_member(call: Call) -> Fact:

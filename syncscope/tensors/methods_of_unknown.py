@@ -14,6 +14,7 @@ from syncscope.tensors.facts import (
     FLOAT,
     HOST,
     NO_TENSOR,
+    NOTHING_KNOWN,
     OF_ENVIRONMENT,
     PICKED,
     SOMEWHERE,
@@ -33,8 +34,6 @@ from syncscope.tensors.torch.methods import tensor_method
 from syncscope.tensors.torch.moves import asked_for
 from syncscope.tensors.torch.objects import SCALE_READ_BY
 from syncscope.tensors.torch.signatures import SHARED, TORCH_ONLY
-
-NOTHING_KNOWN = UNKNOWN.kind
 
 
 def tells_by_name(call: Call) -> None:

@@ -18,6 +18,7 @@ from syncscope.tensors.facts import (
     HOST,
     NO_TENSOR,
     NONE,
+    NOTHING_KNOWN,
     NUMBER,
     OTHER,
     SCALAR,
@@ -34,7 +35,6 @@ from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
 Env = dict[str, Fact]
 NOTHING: tuple[Env, Env] = ({}, {})
-_UNKNOWN = UNKNOWN.kind
 
 
 def constant(frame: Frame, test: ast.expr) -> bool | None:
@@ -66,7 +66,7 @@ def _told_by_call(frame: Frame, test: ast.Call) -> bool | None:
     if word != "isinstance":
         return True if fact.kind is TENSOR else None
     of = set(map(kind_of, classes_of(frame, test.args[1])))
-    if _UNKNOWN in of or (ARRAY in of and _may_be_array(frame, test.args[0])):
+    if NOTHING_KNOWN in of or (ARRAY in of and _may_be_array(frame, test.args[0])):
         return None
     if fact.kind is TENSOR and (TENSOR in of or fact.confidence == 3):
         return TENSOR in of
@@ -168,7 +168,7 @@ def _instance(frame: Frame, node: ast.expr, types: ast.expr, test: ast.expr) -> 
     of = set(map(kind_of, classes))
     if of == {TENSOR}:
         return {name: proved(frame, name, test)}, {name: _no_tensor(frame, name)}
-    if TENSOR in of or _UNKNOWN in of:
+    if TENSOR in of or NOTHING_KNOWN in of:
         return NOTHING
     now = frame.env.get(name) or evaluate(frame, node)
     said = _proved_number(NUMBER) if of == {SCALAR} else object_of(classes)
@@ -177,10 +177,10 @@ def _instance(frame: Frame, node: ast.expr, types: ast.expr, test: ast.expr) -> 
         announced = [one for one in either if one.kind in of]
         if len(announced) == 1:
             said = _proved_number(announced[0])
-        elif said.kind is _UNKNOWN:
+        elif said.kind is NOTHING_KNOWN:
             said = Fact(OTHER, confidence=3, ref=Tag.NO_TENSOR)
         return {name: said}, _rest(frame, name, now, of, types)
-    return ({name: said}, {}) if said.kind is SCALAR or now.kind is _UNKNOWN is not said.kind else NOTHING
+    return ({name: said}, {}) if said.kind is SCALAR or now.kind is NOTHING_KNOWN is not said.kind else NOTHING
 
 
 def _rest(frame: Frame, name: str, now: Fact, of: set[Value], types: ast.expr) -> Env:
@@ -293,7 +293,7 @@ def _proved_number(fact: Fact) -> Fact:
 
 def _no_tensor(frame: Frame, name: str) -> Fact:
     now = frame.env.get(name, UNKNOWN)
-    if now.kind is _UNKNOWN:
+    if now.kind is NOTHING_KNOWN:
         return NO_TENSOR
     if now.kind is not TENSOR:
         return UNKNOWN

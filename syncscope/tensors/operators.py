@@ -20,6 +20,7 @@ from syncscope.tensors.facts import (
     INTEGER,
     NO_TENSOR,
     NONE,
+    NOTHING_KNOWN,
     NP_ARRAY,
     NUMBER,
     OTHER,
@@ -45,8 +46,6 @@ from syncscope.tensors.guards import behind
 from syncscope.tensors.joins import element, join
 from syncscope.tensors.narrowing import learnt
 from syncscope.tensors.torch.host_indices import picked_from_host
-
-NOTHING_KNOWN = UNKNOWN.kind
 
 
 def binary_operation(frame: Frame, node: ast.BinOp) -> Fact:

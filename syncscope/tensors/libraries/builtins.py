@@ -24,6 +24,7 @@ from syncscope.tensors.facts import (
     INT,
     INTEGER,
     LOADER,
+    NOTHING_KNOWN,
     NUMBER,
     SCALAR,
     SEQUENCE,
@@ -44,7 +45,6 @@ from syncscope.tensors.instances import Instance, instance
 from syncscope.tensors.joins import element, iterated_over
 from syncscope.tensors.loaders import loader_of
 
-NOTHING_KNOWN = UNKNOWN.kind
 Builtin = Callable[[Call], Fact]
 
 

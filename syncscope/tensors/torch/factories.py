@@ -20,6 +20,7 @@ from syncscope.tensors.facts import (
     HOST,
     INT,
     NONE,
+    NOTHING_KNOWN,
     OTHER,
     SCALAR,
     SEQUENCE,
@@ -35,7 +36,6 @@ from syncscope.tensors.joins import element
 from syncscope.tensors.torch.results import scalar_slots
 from syncscope.tensors.torch.signatures import DTYPE_NAMED, DTYPE_OF
 
-NOTHING_KNOWN = UNKNOWN.kind
 _FROM_HOST = (SCALAR, SEQUENCE, ARRAY, NOTHING_KNOWN, OTHER)
 _NO_TENSORS = (Tag.NO_TENSOR, Tag.OF_ENVIRONMENT)
 _OF_FLOATS = ("zeros", "ones", "empty", "eye")

@@ -24,6 +24,7 @@ from syncscope.tensors.facts import (
     INTEGER,
     MODULE,
     NONE,
+    NOTHING_KNOWN,
     NUMBER,
     OTHER,
     SCALAR,
@@ -60,7 +61,6 @@ from syncscope.tensors.torch.results import (
 )
 from syncscope.tensors.torch.signatures import DTYPE_OF, LIKE, LINALG_CHECKED, OCL_FALLBACK, PAIRED, Signature
 
-NOTHING_KNOWN = UNKNOWN.kind
 Special = Callable[[Call], Fact | None]  # None: the schema tells the result
 
 

@@ -19,6 +19,7 @@ from syncscope.tensors.facts import (
     HOST,
     INT,
     NONE,
+    NOTHING_KNOWN,
     PICKED,
     SCALAR,
     SEQUENCE,
@@ -36,7 +37,6 @@ from syncscope.tensors.sent_later import is_sent_later
 from syncscope.tensors.torch import host_indices
 from syncscope.tensors.torch.positions import as_one_position, is_made_of_numbers, mask_like, named_mask
 
-NOTHING_KNOWN = UNKNOWN.kind
 _LENGTHS = re.compile(r"(^|_)len(s|gths?)?$")
 
 

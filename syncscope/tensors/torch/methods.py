@@ -21,6 +21,7 @@ from syncscope.tensors.facts import (
     INT,
     INTEGER,
     NONE,
+    NOTHING_KNOWN,
     NUMBER,
     NUMBERS,
     SCALAR,
@@ -59,7 +60,6 @@ from syncscope.tensors.torch.signatures import (
     method,
 )
 
-NOTHING_KNOWN = UNKNOWN.kind
 Method = Callable[[Call], Fact]
 
 

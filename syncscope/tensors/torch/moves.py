@@ -16,6 +16,7 @@ from syncscope.tensors.facts import (
     DEFAULT,
     DEVICE,
     HOST,
+    NOTHING_KNOWN,
     OTHER,
     SCALAR,
     SOMEWHERE,
@@ -31,7 +32,6 @@ from syncscope.tensors.rows_sent import sends_rows
 from syncscope.tensors.sent_parts import sends_a_part
 from syncscope.tensors.torch.signatures import DTYPE_NAMED, FACTORIES
 
-NOTHING_KNOWN = UNKNOWN.kind
 FROM_NOTHING = set("zeros ones full eye arange linspace logspace rand randn randint randperm".split())
 _STAYING = (
     (CONVERTING - {"to"}) | SHAPING | SAME | {"squeeze", "select", "clone"}

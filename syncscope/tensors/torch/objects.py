@@ -20,6 +20,7 @@ from syncscope.tensors.facts import (
     LOADER,
     MODULE,
     NONE,
+    NOTHING_KNOWN,
     OTHER,
     SEQUENCE,
     SOMEWHERE,
@@ -38,7 +39,6 @@ from syncscope.tensors.joins import element
 from syncscope.tensors.torch import distributions, modules
 from syncscope.tensors.torch.results import operand_of, subject
 
-NOTHING_KNOWN = UNKNOWN.kind
 _ACCELERATORS = frozenset(f"torch.{name}" for name in ["cuda", "xpu", "mps", "accelerator", "ocl", "npu", "hpu"])
 # What optimizers and averages read or copy in each step: losses of a line search, rates, the number of averaged models.
 _READS_IN = {"LBFGS": "step", "ASGD": "step", "Adafactor": "step", "AveragedModel": "update_parameters"}

@@ -11,7 +11,6 @@ from syncscope.tensors.facts import INTEGER, SCALAR, SEQUENCE, TENSOR
 from syncscope.tensors.joins import element
 from syncscope.tensors.torch.signatures import LOSSES, REDUCTIONS
 
-NOTHING_KNOWN = UNKNOWN.kind
 _UNTOLD = frozenset("squeeze tile broadcast_to unflatten unfold multi_dot tensordot kron embedding_bag".split())
 _ALWAYS = {"indices": 2, "nonzero": 2, "argwhere": 2, "mm": 2, "bmm": 3, "outer": 2, "bincount": 1, "masked_select": 1}
 _SAME = frozenset(

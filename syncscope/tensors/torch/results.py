@@ -13,6 +13,7 @@ from syncscope.tensors.facts import (
     HOST,
     INT,
     NONE,
+    NOTHING_KNOWN,
     OTHER,
     SCALAR,
     SEQUENCE,
@@ -24,8 +25,6 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.torch.signatures import SPREAD, method
 from syncscope.tensors.torch.signatures import function as signature_of
-
-NOTHING_KNOWN = UNKNOWN.kind
 
 
 def one_less(fact: Fact | None) -> int | None:
