@@ -16,32 +16,27 @@ from syncscope.analysis.by_line import uses_by_line
 from syncscope.analysis.coverage import coverage_of, of_known_work, of_settled_steps, of_whole_steps
 from syncscope.analysis.dry import dry_lines, dry_waits
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import UNTOLD, crowded, fidelity_of
+from syncscope.analysis.fidelity import UNTOLD, fidelity_of
 from syncscope.analysis.held_up import held_up
 from syncscope.analysis.idle_times import IdleTimes, idle_times
 from syncscope.analysis.join import Join
 from syncscope.analysis.memory import memory_uses
-from syncscope.analysis.not_waited_for import not_waited_for
-from syncscope.analysis.outlying import set_aside_told
+from syncscope.analysis.notes import notes_of
 from syncscope.analysis.priced import priced
-from syncscope.analysis.recorder_cost import unmeasured, without_recorder
+from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.recurring import recurring
-from syncscope.analysis.some_steps import replayed_of, replayed_steps
+from syncscope.analysis.some_steps import replayed_steps
 from syncscope.analysis.step_uses import counted_part, step_uses
 from syncscope.analysis.steps import alike, busy_by_device, busy_share, counted_time
-from syncscope.analysis.verdict import remarks, verdict
+from syncscope.analysis.verdict import verdict
 from syncscope.analysis.what_if import what_ifs
 from syncscope.model.answer import Decision
-from syncscope.model.durations import in_ms
 from syncscope.model.finding import Adds, Finding, Hazard
 from syncscope.model.report import GATE, Line, Read, Report, Step
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 
 DECISIONS = [Decision.FIX, Decision.TRY, Decision.UNKNOWN, Decision.LEAVE]
-SINGLE = 512  # reads up to which each is priced by itself
-ANOTHER = 0.05  # the part by which steps of the device and of the host differ from which that is worth a word
-CROWD = 0.1  # the part of its time that others took from the device which is worth a word
 Key = tuple[str, Place | None, str, str, bool, Place | None]
 
 
@@ -117,7 +112,7 @@ def summarize(
         silent=None if trusted.error is None else trusted.silent,
         late=trusted.lanes,
         recurring=recurring(event_graph) if trusted.unexplained > GATE else "",
-        notes=tuple(trace.meta.get("notes") or ()),
+        notes=tuple(notes_of(given, event_graph, replayed, graph, found, steady, aside)),
         trace=trace,
         step=sum(lengths) / len(lengths) if lengths else None,
         step_range=(min(lengths), max(lengths)) if lengths else None,
@@ -137,45 +132,6 @@ def summarize(
         ),
         coverage=coverage,
     )
-    if replayed.uploads:
-        size = (
-            f"{len(replayed.uploads)} copies from pageable memory counted as if they were"
-            if len(replayed.uploads) > 1
-            else "a copy from pageable memory counted as if it were"
-        )
-        said = f"{size} pinned, and fetched at {replayed.taken_out.pinned:.3g} GB/s"
-        report = replace(report, notes=(*report.notes, said))
-    if aside_told := set_aside_told(found_steps):
-        report = replace(report, notes=(aside_told, *report.notes))
-    if event_graph.rounds.words:
-        report = replace(report, notes=(*report.notes, event_graph.rounds.words))
-    if lost := sum(step.lost for step in found_steps):
-        counted_too = (
-            "are counted all the same, for so did every step" if any(s.lost for s in steady) else "are not counted"
-        )
-        said = f"{lost} of {len(found_steps)} steps lost calls that their operators make in others, and {counted_too}"
-        report = replace(report, notes=(said, *report.notes))
-    if warm := sum(not step.settled and not step.lost for step in found_steps):
-        counted_too = "" if all(step.settled for step in steady) else ", and no two of the others follow one another"
-        said = f"{warm} of {len(found_steps)} steps compiled or loaded kernels, or asked the driver for memory{counted_too}"
-        report = replace(report, notes=(*report.notes, said))
-    if told := _as_worked(event_graph):
-        report = replace(report, notes=(*report.notes, told))
-    report = replace(report, notes=(*not_waited_for(trace, found_steps), *report.notes))
-    if (others := crowded(replayed)) > CROWD:
-        said = (
-            f"others had the processors, which are the device, for {others:.0%} of its time: savings may be as far off"
-        )
-        report = replace(report, notes=(said, *report.notes))  # first, for it is what figures suffer from most
-    if unmeasured(given):  # of a baseline that was left out there is a note already
-        said = (
-            "every step was recorded, so what the recorder weighs is not known: let some steps pass before it, or after"
-        )
-        report = replace(report, notes=(*report.notes, said))
-    report = replace(
-        report,
-        notes=(*report.notes, *replayed_of(found_steps, replayed), *remarks(report, graph, aside, replayed.full)),
-    )
     if prices and trusted.told:
         report = priced(report, replayed, graph, [rows for rows, _ in counted], trusted, loops)
     if report.answer is None or not report.lines:
@@ -184,20 +140,6 @@ def summarize(
         report = replace(report, what_if=found_ifs)
     report = _sorted(of_one_rank(report))
     return verdict(report)
-
-
-def _as_worked(event_graph: EventGraph) -> str:
-    """That steps are counted by the device, where those that the host marks have another length."""
-    if not event_graph.by_work or not event_graph.steps:
-        return ""
-    marked, worked = (sum(counted_time(steps)[-1]) for steps in (event_graph.marked, event_graph.steps))
-    count = len(counted_time(event_graph.steps)[-1])
-    if abs(marked - worked) <= ANOTHER * worked:
-        return ""
-    return (
-        f"a step is counted from where the device has done the one before to where it has done this one, "
-        f"{in_ms(worked / count)}; the host, which runs ahead of it, marks steps of {in_ms(marked / count)}"
-    )
 
 
 def _of_dry(trace: Trace, found_steps: Sequence[Step], join: Join) -> tuple[Line, ...]:

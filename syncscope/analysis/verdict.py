@@ -1,22 +1,17 @@
-"""What a report says in words: whether anything is worth fixing, what was guessed, what was left out."""
+"""What a report says in words: whether anything is worth fixing, and what to do."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from syncscope.analysis.answer import EXCHANGED
 from syncscope.analysis.experience import BUSY
-from syncscope.analysis.full_queue import FullQueue
-from syncscope.analysis.graph import NEVER, Graph
-from syncscope.analysis.price import unpriced
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.durations import about_ms
 from syncscope.model.finding import Stays
 from syncscope.model.report import GATE, Advice, Line, Report
 
-OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap are not worth a word
 WORTH = 0.01  # the part of a step that must be saved, at least, to be worth a change
 MUCH = 0.1  # the part of a step that goes with waits and is no waiting, from which on that is said
 STAYS = 0.95  # of what lines cost, from which on it is not worth a word that one of their reads stays
@@ -24,7 +19,6 @@ PROGRAM = "YOUR_PROGRAM.py"
 BUDGET = "2m"  # what the command that settles a line is given; it ends earlier where it is sure
 ENOUGH = 20  # steps of which a spread is well known
 BESIDE = "Record the processes, ranks and streams beside it, too, or ask the driver's own profiler."
-NAMED = 6  # lines outside of steps that are named
 
 
 def _idle(report: Report) -> str:
@@ -272,70 +266,6 @@ def next_recording(report: Report) -> str:
     return f"Record {more} ({ours if meta.get('recorder') == 'syncscope' else theirs}), on a machine with nothing else to do."
 
 
-def remarks(report: Report, graph: Graph, aside: int = 0, full: FullQueue | None = None) -> tuple[str, ...]:
-    """What a reader must know to trust the numbers: the window, what was inferred, what could not be priced.
-
-    `aside` is the number of reads in other steps, on lines that do not read in the counted ones.
-    """
-    said = []
-    if aside:
-        said.append(f"{_count(aside, 'sync')} in steps that are not counted left out")
-    if report.steps and (outside := [read for read in report.reads if read.step < 0]):
-        places = Counter(f"`{r.op}`" + (f" at {r.place}" if r.place else "") for r in outside)
-        most = [f"{what} ({n} times)" if n > 1 else what for what, n in places.most_common(NAMED)]
-        more = f" and on {len(places) - NAMED} more lines" if len(places) > NAMED else ""
-        said.append(f"{_count(len(outside), 'sync')} outside of steps: {', '.join(most)}{more}")
-    if report.steps and len(report.steps) < 4:
-        said.append(
-            f"{len(report.steps)} step{'s' * (len(report.steps) > 1)} recorded: savings are over all of it; "
-            "from four steps on, the first and the last are left out"
-        )
-    left = unpriced(graph)
-    if left and len(graph.steps) < 4:
-        said.append(
-            f"{_count(len(left), 'sync')} at the end of the recording has no saving: nothing was launched after it"
-        )
-    if graph.inferred:
-        said.append(f"{_count(graph.inferred, 'wait')} between queues inferred from times")
-    if graph.assumed:
-        said.append(
-            f"{_count(graph.assumed, 'call')} made a queue wait, for what was not recorded: taken as for the work enqueued "
-            "last in another queue"
-        )
-    if graph.odd:
-        said.append(f"{graph.odd:,} of {graph.ops:,} device events began late for no recorded reason; kept as late")
-    if graph.crowded:
-        said.append(
-            f"{graph.crowded:,} of {graph.ops:,} device events waited while others had the device; kept as they were"
-        )
-    busy = max((time for time in graph.free if time > NEVER), default=0.0)
-    earlier = max(busy, graph.begin)
-    if earlier > WORTH * graph.end:
-        there = ": the first step begins there" if graph.begin == earlier else ""
-        said.append(
-            f"for the first {about_ms(earlier)} a queue was busy with what was enqueued before the recording{there}"
-        )
-    if full is not None and full.held:
-        said.append(
-            f"{_count(full.held, 'launch call')} waited for a full queue, which holds {full.depth:,}: in a replay "
-            "they are as long as the device makes them"
-        )
-    if full is not None and full.unclear:
-        said.append(
-            "launch calls are long while much is enqueued, and it cannot be told whether they waited for the device: of a "
-            "faster one nothing is said"
-        )
-    if graph.guessed:
-        said.append(f"what {_count(graph.guessed, 'call')} waited for is inferred from times")
-    if graph.overlap > OVERLAP:
-        said.append(
-            f"{graph.overlap:.0%} of the time in launches and waits two threads were in one at once; they are replayed in turns"
-        )
-    if any(read.function for read in report.reads):
-        said.append("lines are those on which the enclosing functions begin: the profiler records no others")
-    return tuple(said)
-
-
 def _most(report: Report) -> str:
     """Where most of the unexplained lateness is."""
     if not report.late:
@@ -349,7 +279,3 @@ def name(line: Line) -> str:
     if line.place is not None:
         return f"`{line.op}` at {line.place.shortly}"
     return f"`{line.op}` in {line.module}" if line.module else f"`{line.op}`, whose line was not recorded"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
