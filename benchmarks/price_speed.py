@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from syncscope import kineto
+from syncscope.analysis.changes import Supposed
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.price import PERMUTATIONS, prices
 from syncscope.analysis.steps import steps
@@ -54,9 +55,7 @@ def main() -> None:
     print(f"alone, last, shares from {2 * PERMUTATIONS} orders, other ways to change, plan:")
     for depth in (graph.depth, FULL):
         event_graph.full = replace(event_graph.full, depth=depth)
-        graph = event_graph.graph(
-            ordered=depth == FULL
-        )  # of one queue the order changes nothing, but the graph is laid out anew
+        graph = event_graph.graph(supposed=Supposed(ordered=depth == FULL))  # of one queue the same, but laid out anew
         begin = time.process_time()
         result = prices(graph, list(by_place.values()))
         took = time.process_time() - begin

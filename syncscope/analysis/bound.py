@@ -23,6 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from syncscope.analysis.changes import Supposed
 from syncscope.analysis.entries import Hold, Run
 from syncscope.analysis.errors import half_interval_of_median
 from syncscope.analysis.event_graph import EventGraph
@@ -33,6 +34,7 @@ from syncscope.analysis.recorder_cost import SEEN, unmeasured
 from syncscope.analysis.replay import replay
 from syncscope.model.bound import SavingBound
 
+EASIEST = Supposed(late="never", gone=True, slow=True, added="nothing", how="easiest")
 PACE = (
     0.15,
     0.4,
@@ -50,7 +52,7 @@ def bound_of(event_graph: EventGraph, graph: Graph, replayed: bool, heard: bool 
     if not graph.ops or step <= 0:
         return None
     taken = SEEN if unmeasured(event_graph.trace) else event_graph.recorder
-    easiest = event_graph.graph(taken, gone=True, slow=True, late="never", added="nothing", how="easiest")
+    easiest = event_graph.graph(taken, EASIEST)
     everything = range(len(graph.reads))
     chain = window.of(replay(easiest, everything)) if replayed and heard else 0.0
     host = host_alone(easiest, window) if heard else 0.0

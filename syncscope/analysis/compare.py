@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 
 from syncscope.analysis.baseline import with_right_baseline
+from syncscope.analysis.changes import Supposed
 from syncscope.analysis.checkouts import same_files
 from syncscope.analysis.comparison import Change, Comparison
 from syncscope.analysis.errors import half_interval_of_median, half_interval_of_neighbours
@@ -289,7 +290,7 @@ def _foretold(
     window, likely = timed_part(graph), bounds(event_graph, graph, freed)
     if wide := too_wide(*likely, window.of(replay(graph))):
         return None, None, freed, f"without these syncs {wide}"
-    return window.of(replay(event_graph.graph(gone=True), freed)), likely, freed, ""
+    return window.of(replay(event_graph.graph(supposed=Supposed(gone=True)), freed)), likely, freed, ""
 
 
 def _work(event_graph: EventGraph, freed: Collection[int] = ()) -> tuple[float, float, float]:

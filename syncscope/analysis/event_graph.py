@@ -16,13 +16,14 @@ Times are ns since `origin`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.backlog import first_step_began
-from syncscope.analysis.changes import Added, After, Changes, How
+from syncscope.analysis.changes import AS_RECORDED, Changes, Supposed
 from syncscope.analysis.experience import BUSY
 from syncscope.analysis.folding import Enqueued, folded
 from syncscope.analysis.full_queue import full_queue, untold
@@ -77,7 +78,7 @@ class EventGraph:
         self.recorder = Recorder()
         self._plain: frozenset[int] = frozenset()
         self._taking: list[SelectedRows] = []
-        self._graphs: dict[tuple[object, ...], Graph] = {}
+        self._graphs: dict[tuple[Recorder, Supposed], Graph] = {}
         self._host = host = Host(trace, launched, self.held, steps)
         self._work = work = DeviceWork(trace, launched, host)
         self._first = np.searchsorted(work.item, np.arange(len(host.row) + 1))
@@ -144,85 +145,42 @@ class EventGraph:
     def graph(
         self,
         recorder: Recorder | None = None,
+        supposed: Supposed = AS_RECORDED,
         collectives: Mapping[int, int] | None = None,
-        late: After = "work",
-        stays: bool = False,
-        ordered: bool = False,
-        gone: bool = False,
-        slow: bool = False,
-        added: Added = "known",
         changes: Changes | None = None,
-        how: How = "waits",
     ) -> Graph:
         """What is replayed, without the time of the `recorder`, by default that of the whole graph.
 
-        `collectives` numbers the work (by its row in the trace) that ends together with that of other ranks. What began
-        `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
-        then waits return, too, as fast as such waits do. A read that is taken out goes with all it did, if it only fetched
-        values or asked how many there are, and what follows is called as ever. If something `stays` in its place, a copy or the
-        latter only waits for nothing, and some launches of short kernels do what the host did with a value that was fetched
-        (`analysis.leaving`). With `ordered`, work of different queues keeps the order in which it was done (`analysis.orders`).
-        With `gone`, every read goes with all it did, uploads aside. With `slow`, what the host's next work took beyond
-        the usual goes, too: a host that slept goes on more slowly.
-        What runs over the rows of a selection runs over all rows without it, as far as it is `known` to, or the `most` that may
-        (`analysis.selections`). With `changes`, something else is otherwise, too. Of selections whose rewrite takes rows all
-        the same the waits go; by `how` what takes the rows stays, as it is offered, or they are in fixed shapes; for the
-        easiest, what lines launched before reads that ask for rows goes, too.
+        `collectives` numbers the work (by its row in the trace) that ends together with that of other ranks. With `changes`,
+        something is otherwise than recorded.
         """
         recorder = self.recorder if recorder is None else recorder
-        chosen = self.selections + self._taking * (how == "fixed")
-        added, stays = added if chosen else "nothing", stays and bool(self.replaceable)
-        key = recorder, late, stays, ordered, gone, slow, added, how
-        kept, changes = collectives is None and changes is None, changes or Changes()
-        if kept and key in self._graphs:
-            return self._graphs[key]
-        host, work, targets = self._host, self._work, self.returns.targets
-        returns = self.returns.prompt if late == "never" else self.returns.recorded
-        source, lag = seen(work) if ordered else (work.source, work.lag)
-        needed = np.zeros(len(work.start), bool)
-        needed[[j for found in targets.values() for j in found]] = True
-        needed[source[source >= 0]] = True
-        collective = np.full(len(work.start), -1, np.intp)
-        if collectives:
-            collective[:] = [collectives.get(row, -1) for row in work.row.tolist()]
-        gaps, cost = self.host_times(recorder)
-        gaps = gaps if changes.gaps is None else changes.gaps
-        cost = cost if changes.cost is None else changes.cost
-        duration = work.duration if changes.duration is None else changes.duration
-        latency, gap, source = on_time(work, host, late, source)
-        out = self.taken_out
-        going = out.whole - self.uploads if gone else out.fetching if stays else self.replaceable
-        launching = np.where(host.holds, 0.0, cost + np.minimum(gaps, OPERATOR))
-        leaving = Leaving(self.trace, self.reads, host, work, out, going, how, launching)
-        leaving.clear(how, stays)
-        leaving.select(chosen, added, stays)
-        if changes.chained is not None:
-            latency, gap = np.where(changes.chained, NEVER, latency), np.where(changes.chained, 0.0, gap)
-        saved = Saved(
-            slower=out.slower() if slow else np.zeros(len(host.row)),
-            colder=out.colder(gaps, cost),
-            anew={} if stays else {n: ns for n, ns in out.anew(most=gone).items() if n not in leaving.taking},
-            spared=leaving.spared(recorder, stays, self._plain),
-        )
-        holding = Holding(host, self.reads, targets, returns, recorder.share, saved)
+        chosen = self.selections + self._taking * (supposed.how == "fixed")
+        added, stays = supposed.added if chosen else "nothing", supposed.stays and bool(self.replaceable)
+        supposed = replace(supposed, added=added, stays=stays)  # those that are alike are one graph
+        if collectives is not None or changes is not None:
+            return self._graph(recorder, supposed, chosen, collectives or {}, changes or Changes())
+        key = recorder, supposed
+        if key not in self._graphs:
+            self._graphs[key] = self._graph(recorder, supposed, chosen, {}, Changes())
+        return self._graphs[key]
+
+    def _graph(
+        self,
+        recorder: Recorder,
+        supposed: Supposed,
+        chosen: Sequence[SelectedRows],
+        collectives: Mapping[int, int],
+        changes: Changes,
+    ) -> Graph:
+        host, work = self._host, self._work
+        holding, leaving = self._without(recorder, supposed, chosen, changes)
+        gaps, cost = self._host_times(recorder, changes)
+        launches = self._enqueued(supposed, collectives, changes, leaving)
         holds = (host.row < 0) | host.holds
-        launches = Enqueued(
-            work.item,
-            latency,
-            work.queue,
-            gap,
-            duration,
-            source,
-            lag,
-            collective,
-            leaving.with_read,
-            leaving.left,
-            leaving.spare,
-            needed,
-        )
         cost = np.where(work.launch[:-1] & ~holds, cost, 0.0)
         stream = folded(launches, gaps, cost, np.flatnonzero(holds), self.full.depth, holding.hold)
-        graph = Graph(
+        return Graph(
             stream=stream,
             queues=work.queues,
             reads=self.reads,
@@ -237,15 +195,68 @@ class EventGraph:
             assumed=work.assumed,
             odd=int((work.cause == Cause.NOTHING).sum()),
             crowded=int((work.cause == Cause.FULL).sum()),
-            guessed=sum(w.guessed and bool(targets[w.row]) for w in self.held),
+            guessed=sum(w.guessed and bool(self.returns.targets[w.row]) for w in self.held),
             ops=len(work.start),
             origin=host.origin,
             begin=self._begin,
             overlap=host.overlap,
         )
-        if kept:
-            self._graphs[key] = graph
-        return graph
+
+    def _host_times(self, recorder: Recorder, changes: Changes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """As `host_times`, but what is changed."""
+        gaps, cost = self.host_times(recorder)
+        return gaps if changes.gaps is None else changes.gaps, cost if changes.cost is None else changes.cost
+
+    def _without(
+        self, recorder: Recorder, supposed: Supposed, chosen: Sequence[SelectedRows], changes: Changes
+    ) -> tuple[Holding, Leaving]:
+        """What each read holds the host for, and what goes with it."""
+        host, out, stays = self._host, self.taken_out, supposed.stays
+        gaps, cost = self._host_times(recorder, changes)
+        going = out.whole - self.uploads if supposed.gone else out.fetching if stays else self.replaceable
+        launching = np.where(host.holds, 0.0, cost + np.minimum(gaps, OPERATOR))
+        leaving = Leaving(self.trace, self.reads, host, self._work, out, going, supposed, launching)
+        leaving.clear()
+        leaving.select(chosen)
+        saved = Saved(
+            slower=out.slower() if supposed.slow else np.zeros(len(host.row)),
+            colder=out.colder(gaps, cost),
+            anew={} if stays else {n: ns for n, ns in out.anew(most=supposed.gone).items() if n not in leaving.taking},
+            spared=leaving.spared(recorder, self._plain),
+        )
+        returns = self.returns.prompt if supposed.late == "never" else self.returns.recorded
+        return Holding(host, self.reads, self.returns.targets, returns, recorder.share, saved), leaving
+
+    def _enqueued(
+        self, supposed: Supposed, collectives: Mapping[int, int], changes: Changes, leaving: Leaving
+    ) -> Enqueued:
+        """The device's work, and what each piece of it waits for."""
+        work = self._work
+        source, lag = seen(work) if supposed.ordered else (work.source, work.lag)
+        needed = np.zeros(len(work.start), bool)
+        needed[[j for found in self.returns.targets.values() for j in found]] = True
+        needed[source[source >= 0]] = True
+        collective = np.full(len(work.start), -1, np.intp)
+        if collectives:
+            collective[:] = [collectives.get(row, -1) for row in work.row.tolist()]
+        latency, gap, source = on_time(work, self._host, supposed.late, source)
+        if changes.chained is not None:
+            latency, gap = np.where(changes.chained, NEVER, latency), np.where(changes.chained, 0.0, gap)
+        duration = work.duration if changes.duration is None else changes.duration
+        return Enqueued(
+            work.item,
+            latency,
+            work.queue,
+            gap,
+            duration,
+            source,
+            lag,
+            collective,
+            leaving.with_read,
+            leaving.left,
+            leaving.spare,
+            needed,
+        )
 
     @property
     def on_processor(self) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from syncscope.analysis.changes import Supposed
 from syncscope.analysis.errors import half_interval_of_median, margins
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.graph import Graph
@@ -88,7 +89,7 @@ def fidelity_of(event_graph: EventGraph, graph: Graph) -> Fidelity:
     delays = event_graph.late
     errors = [error(graph, replay(graph))]
     if _matters(event_graph, graph):
-        errors.append(error(graph, replay(event_graph.graph(late="never"))))
+        errors.append(error(graph, replay(event_graph.graph(supposed=Supposed(late="never")))))
     if event_graph.orders:
         errors.append(_disorder(event_graph, graph))
     first, last = _span(graph)
@@ -132,20 +133,27 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
     """
     window = timed_part(graph)
     step = window.of(replay(graph))
-    lengths = [window.of(replay(graph, freed)), window.of(replay(event_graph.graph(gone=True, slow=True), freed))]
+
+    def length(supposed: Supposed) -> float:
+        return window.of(replay(event_graph.graph(supposed=supposed), freed))
+
+    lengths = [window.of(replay(graph, freed)), length(Supposed(gone=True, slow=True))]
     if not event_graph.replaceable.isdisjoint(freed):
-        lengths.append(window.of(replay(event_graph.graph(stays=True), freed)))
+        lengths.append(length(Supposed(stays=True)))
     if any(not set(one.reads).isdisjoint(freed) for one in event_graph.selections):
-        lengths += [window.of(replay(event_graph.graph(added=added), freed)) for added in ("nothing", "most")]
+        lengths += [length(Supposed(added="nothing")), length(Supposed(added="most"))]
     if event_graph.orders:
-        lengths.append(window.of(replay(event_graph.graph(ordered=True), freed)))
+        lengths.append(length(Supposed(ordered=True)))
     recorded = event_graph.graph(Recorder())
     slowed = window.of(replay(recorded))
     lengths.append(step * window.of(replay(recorded, freed)) / slowed)
     if unmeasured(event_graph.trace):
         lengths.append(window.of(replay(event_graph.graph(SEEN), freed)))
     if _matters(event_graph, graph):
-        others = event_graph.graph(late="launch"), event_graph.graph(late="never")
+        others = (
+            event_graph.graph(supposed=Supposed(late="launch")),
+            event_graph.graph(supposed=Supposed(late="never")),
+        )
         lengths += [step - window.of(replay(other)) + window.of(replay(other, freed)) for other in others]
     chosen = np.zeros((1, len(graph.reads)), bool)
     chosen[0, list(freed)] = True
@@ -190,7 +198,10 @@ def added_unknown(event_graph: EventGraph, freed: Collection[int]) -> bool:
         return False
     graph = event_graph.graph()
     window = timed_part(graph)
-    least, most = (window.of(replay(event_graph.graph(added=added), freed)) for added in ("nothing", "most"))
+    least, most = (
+        window.of(replay(event_graph.graph(supposed=supposed), freed))
+        for supposed in (Supposed(added="nothing"), Supposed(added="most"))
+    )
     return most - least > window.of(replay(graph))
 
 
@@ -231,7 +242,9 @@ def _unlike(trace: Trace, step: float) -> float:
 def _disorder(event_graph: EventGraph, graph: Graph) -> float:
     """How much longer a step without waits is if work of different queues keeps the order it had, in parts of a step."""
     window, everything = timed_part(graph), range(len(graph.reads))
-    longer = window.of(replay(event_graph.graph(ordered=True), everything)) - window.of(replay(graph, everything))
+    longer = window.of(replay(event_graph.graph(supposed=Supposed(ordered=True)), everything)) - window.of(
+        replay(graph, everything)
+    )
     return max(0.0, longer) / max(1.0, window.of(replay(graph)))
 
 

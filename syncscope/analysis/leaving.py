@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.changes import Added, How
+from syncscope.analysis.changes import Supposed
 from syncscope.analysis.growth import shortest
 from syncscope.analysis.hosts import Host, Recorder
 from syncscope.analysis.occupancy import filled, used
@@ -33,28 +33,30 @@ class Leaving:
         work: DeviceWork,
         out: TakenOut,
         going: Collection[int],
-        how: How,
+        supposed: Supposed,
         launching: NDArray[np.float64],
     ) -> None:
         self._trace, self._reads, self._host, self._work, self._out = trace, reads, host, work, out
-        self._going, self._launching = going, launching
+        self._going, self._supposed, self._launching = going, supposed, launching
         self.with_read, self.left = out.launched_by(going), np.full(len(work.start), -1.0)
         self.spare = np.zeros(len(work.start))
         for j, (number, time) in out.uploads.items():
             self.with_read[j], self.left[j] = number, time
-        still, self.taking = out.still_taken() if how == "offered" else (np.zeros(0, np.intp), {})
+        still, self.taking = out.still_taken() if supposed.how == "offered" else (np.zeros(0, np.intp), {})
         self.with_read[still] = -1  # what takes rows by positions
 
-    def clear(self, how: How, stays: bool) -> None:
+    def clear(self) -> None:
         """Take what lines launched for their reads with these."""
-        for_read = self._out.cleared(self._out.clearing | self._out.counting if how == "easiest" else None)
-        cleared = np.flatnonzero((for_read >= 0) & (self.with_read < 0) & (not stays))
+        for_read = self._out.cleared(
+            self._out.clearing | self._out.counting if self._supposed.how == "easiest" else None
+        )
+        cleared = np.flatnonzero((for_read >= 0) & (self.with_read < 0) & (not self._supposed.stays))
         self.with_read[cleared] = for_read[cleared]
         self._out.give_back(self.spare, cleared, self._launching)
 
-    def select(self, chosen: Sequence[SelectedRows], added: Added, stays: bool) -> None:
+    def select(self, chosen: Sequence[SelectedRows]) -> None:
         """Let what runs over the rows of these selections run over all rows without them."""
-        trace, work = self._trace, self._work
+        trace, work, added = self._trace, self._work, self._supposed.added
         least = shortest(trace, work.row) if chosen else work.duration
         for turn, one in sorted(enumerate(chosen), key=lambda pair: -len(pair[1].most)):  # the innermost last
             of = len(self._reads) + turn
@@ -66,11 +68,11 @@ class Leaving:
                 full = full * used(trace, work.row[over], one.kept)
             self.with_read[over] = of
             self.left[over] = one.over_all(over, work.duration[over], least[over], full)
-            if not stays and len(one.back):
+            if not self._supposed.stays and len(one.back):
                 self.with_read[one.back], self.left[one.back] = of, -1.0
                 self._out.give_back(self.spare, one.back, self._launching)
 
-    def spared(self, recorder: Recorder, stays: bool, plain: Collection[int]) -> dict[int, float]:
+    def spared(self, recorder: Recorder, plain: Collection[int]) -> dict[int, float]:
         """What each call of a read takes once that goes, ns by its row; where something `stays` in its place, with the launches
         of that, unless the rewrite is a `plain` one."""
         spared = self._out.spared(self._going, recorder)
@@ -78,7 +80,7 @@ class Leaving:
             ending = self._reads[of].calls[-1]
             spared[ending] = min(0.0, spared.get(ending, 0.0) + time)
         launches = self._work.launch[:-1] & ~self._host.holds
-        if stays and launches.any():
+        if self._supposed.stays and launches.any():
             each = float(self._launching[launches].mean())
             fetched = self._out.fetching - frozenset(plain)
             many = min(MANY, launches.sum() / max(1, len(fetched)))  # all together no more than there are

@@ -22,6 +22,7 @@ from syncscope.analysis.answer import (
     seen,
 )
 from syncscope.analysis.brought_together import staying
+from syncscope.analysis.changes import Supposed
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.fidelity import Fidelity, bounds, crowded, unforeseen_lines
@@ -60,8 +61,8 @@ def priced(
     going = [[number for number in rows if number not in stays] for rows in members]
     rewritten, fixed = graph, waits
     if event_graph.taken_out.taking:
-        rewritten = event_graph.graph(how="offered")
-        fixed = price_lines(event_graph.graph(how="fixed"), members, unknown=unknown)
+        rewritten = event_graph.graph(supposed=Supposed(how="offered"))
+        fixed = price_lines(event_graph.graph(supposed=Supposed(how="fixed")), members, unknown=unknown)
     costs = price_lines(rewritten, going, unknown=unknown) if stays or rewritten is not graph else waits
     adding = adding_lines(event_graph, report.lines, members)
     firm = (

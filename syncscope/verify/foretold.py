@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from syncscope.analysis.baseline import with_right_baseline
+from syncscope.analysis.changes import Supposed
 from syncscope.analysis.compare import freed_reads
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of, too_wide
@@ -51,7 +52,7 @@ def foretold(
         return "the recorded steps have none of the waits that went" if went else "none of the recorded waits went"
     if added_unknown(event_graph, freed):
         return "what runs over all rows in place of few may take anything"
-    predicted = window.of(replay(event_graph.graph(gone=True), freed))
+    predicted = window.of(replay(event_graph.graph(supposed=Supposed(gone=True)), freed))
     low, high = bounds(event_graph, graph, freed)
     if wide := too_wide(low, high, step):
         return f"without these waits {wide}"

@@ -11,6 +11,7 @@ from effort import draws
 from hypothesis import given, settings
 
 from syncscope.analysis import in_c
+from syncscope.analysis.changes import Supposed
 from syncscope.analysis.entries import Hold, Launch
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import error
@@ -260,7 +261,10 @@ def test_in_c_is_in_python_to_the_last_bit(program, random, depth):
     """Also where a queue is full, and where waits are for the work of other steps."""
     assert in_c.library() is not None, "it does not compile"
     recorded = event_graph_of(Device().run(program)[0])
-    for graph in (replace(recorded.graph(), depth=depth), replace(recorded.graph(gone=True), depth=depth)):
+    for graph in (
+        replace(recorded.graph(), depth=depth),
+        replace(recorded.graph(supposed=Supposed(gone=True)), depth=depth),
+    ):
         freed = [number for number in range(len(graph.reads)) if random.random() < 0.5]
         holds = [entry for entry in graph.stream if isinstance(entry, Hold) and entry.read >= 0]
         earlier = {graph.holds[r][0]: one.targets for r, one in zip(freed, holds, strict=False) if graph.holds[r]}

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from syncscope import kineto
+from syncscope.analysis.changes import Supposed
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import bounds
 from syncscope.analysis.job import job
@@ -116,7 +117,7 @@ def test_the_range_holds_nothing_and_all_of_it() -> None:
     graph = event_graph.graph()
     everything = set(range(len(graph.reads)))
     low, high = bounds(event_graph, graph, everything)
-    plain = timed_part(graph).of(replay(event_graph.graph(added="nothing"), everything))
+    plain = timed_part(graph).of(replay(event_graph.graph(supposed=Supposed(added="nothing")), everything))
     assert low <= plain < timed_part(graph).of(replay(graph, everything)) <= high
 
 
