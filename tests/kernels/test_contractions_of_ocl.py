@@ -1,6 +1,5 @@
 """Contractions: every shape of kernel, schedule and geometry gives the sum of products, as double precision has it."""
 
-import itertools
 import json
 import math
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from effort import draws
+from effort import draws, in_turns
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -66,13 +65,16 @@ def test_any_legal_schedule_multiplies(m, n, k, left, right, data):
     assert search.Bench(c).error(data.draw(st.sampled_from(schedules))) < 1e-5
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("left", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("m", "n", "k", "split"),
-    [(64, 32, 48, 1), pytest.param(130, 36, 41, 1, marks=pytest.mark.slow), (130, 36, 100, 4)],
+    ("sizes", "left", "dtype"),
+    in_turns(
+        [(64, 32, 48, 1), (130, 36, 100, 4), (130, 36, 41, 1)],
+        [False, True],
+        [torch.float16, torch.bfloat16, torch.float32],
+    ),
 )
-def test_tensor_cores_multiply(m, n, k, split, left, dtype, cores):
+def test_tensor_cores_multiply(sizes, left, dtype, cores):
+    m, n, k, split = sizes
     right = left == (m == 64)
     bench = search.Bench(product(m, n, k, (1, m) if left else (k, 1), (1, k) if right else (n, 1)), dtype)
     bench.host = [x.cpu().double().numpy() for x in (bench.a, bench.b)]
@@ -88,7 +90,7 @@ def test_tensor_cores_multiply(m, n, k, split, left, dtype, cores):
         assert torch.equal(bench.out.cpu(), once)
 
 
-@pytest.mark.parametrize(("split", "stages"), [(1, 2), (4, 2), (4, 3)])
+@pytest.mark.parametrize(("split", "stages"), [(1, 2), pytest.param(4, 2, marks=pytest.mark.slow), (4, 3)])
 def test_tf32_multiplies_once_by_eleven_bits(split, stages, cores):
     m, n, k = 66, 36, 100
     c, schedule = product(m, n, k, (k, 1), (n, 1)), Schedule(32, 32, 16, 4, 4, split=split, cores=True, stages=stages)
@@ -186,13 +188,9 @@ def test_tiles_are_copied_while_others_are_multiplied(which, cores):
     assert bench.error(Schedule(32, 32, 8, 4, 4, cores=True, stages=4)) < 1e-6
 
 
-TURNED = [  # each of the two dtypes meets either side in both ways
-    pytest.param(left, right, dtype, marks=() if (left == right) == (dtype is torch.float16) else pytest.mark.slow)
-    for left, right, dtype in itertools.product((False, True), (False, True), (torch.float16, torch.bfloat16))
-]
-
-
-@pytest.mark.parametrize(("left", "right", "dtype"), TURNED)
+@pytest.mark.parametrize(
+    ("left", "right", "dtype"), in_turns([False, True], [False, True], [torch.float16, torch.bfloat16])
+)
 @pytest.mark.parametrize("tile", [(64, 32, 32, 4, 8), pytest.param((32, 64, 16, 2, 4), marks=pytest.mark.slow)])
 def test_tiles_of_halves_are_copied_and_read_as_matrices(tile, left, right, dtype, cores):
     m, n, k = 72, 40, 104  # ends of tiles

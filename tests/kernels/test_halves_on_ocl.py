@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from effort import in_turns
 from torch import nn
 from torch.nn import functional as F
 
@@ -43,12 +44,13 @@ def results(work, inputs, device, dtype):
     return [x.detach().cpu().double() for x in (made, *(x.grad for x in given))]
 
 
-# A convolution's kernels with other windows, which other tests take in float32: 2 s to build for each.
-ALIKE = ("strided convolution", "transposed convolution")
-# Whose kernels for CPUs PyTorch's samples ask in halves, too (`test_autocast_on_ocl.py`).
+# A convolution's kernels with other windows, which other tests take in float32: 2 s to build for each; and products that
+# read their operands as another does.
+ALIKE = ("strided convolution", "transposed convolution", "product of transposes", "linear with a bias")
+# Whose kernels for CPUs PyTorch's samples ask in halves, too (`test_autocast_on_ocl.py`), or are those of a convolution.
 SAMPLED = (
-    "product of transposes", "batch of products", "linear", "linear with a bias", "layer norm", "group norm", "softmax",
-    "softmax across", "largest of windows", "mean of windows",
+    "batch of products", "linear", "layer norm", "group norm", "softmax", "softmax across", "largest of windows",
+    "mean of windows", "grouped convolution", "depthwise convolution",
 )  # fmt: skip
 
 
@@ -136,7 +138,9 @@ def test_nvidias_gpus_convert_halves_themselves_wherever_a_gpus_kernel_does():
     assert of_gpus == set(re.findall(r"#undef (\w+)", own)) == set(re.findall(r"#define (\w+)\(", own))
 
 
-@pytest.mark.parametrize(("kind", "fused", "dtype"), every_other([torch.optim.SGD, torch.optim.AdamW], [None, True]))
+@pytest.mark.parametrize(
+    ("kind", "fused", "dtype"), in_turns([torch.optim.SGD, torch.optim.AdamW], [True, None], HALVES)
+)
 def test_parameters_in_half_precision_are_updated_in_as_few_launches(dtype, kind, fused, launches):
     def updated(device, dtype):
         torch.manual_seed(0)
@@ -160,7 +164,9 @@ def test_parameters_in_half_precision_are_updated_in_as_few_launches(dtype, kind
     )
 
 
-@pytest.mark.parametrize("dtype", [HALVES[0], pytest.param(HALVES[1], marks=pytest.mark.slow), torch.float32])
+@pytest.mark.parametrize(
+    "dtype", [HALVES[0], *(pytest.param(one, marks=pytest.mark.slow) for one in (HALVES[1], torch.float32))]
+)
 def test_items_take_four_neighbours_wherever_these_lie(dtype, monkeypatch):
     """As on GPUs: at once from multiples of four on, one by one elsewhere and at the end."""
     monkeypatch.setattr(elementwise, "WIDE", 4)

@@ -52,7 +52,9 @@ print(raised, caught)
 
 
 @pytest.mark.skipif(in_c.module is None, reason="without a compiler PyTorch asks the device by way of Python")
-@pytest.mark.parametrize("listened", [False, True], ids=["alone", "while somebody listens to memory"])
+@pytest.mark.parametrize(
+    "listened", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["alone", "while somebody listens to memory"]
+)
 def test_what_a_signals_handler_raises_is_neither_lost_nor_the_end_of_the_process(forked, listened):
     done = forked("-c", f"LISTENED = {listened}\n{PROGRAM}")
     assert done.returncode == 0, done.stderr
