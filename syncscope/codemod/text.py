@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from syncscope.model.source import Span, line_starts
 from syncscope.project.requirements import Requirements
@@ -36,32 +36,30 @@ class CannotRewrite(Exception):  # noqa: N818  (it is no error: there is just no
     """Code that cannot be rewritten, however well it is understood."""
 
 
+class OfProject(NamedTuple):
+    """What the project of a file says, asked when it is wanted."""
+
+    own_moves: Callable[[], bool] = bool  # whether a class of its own has a `to` that takes no `non_blocking`
+    pins: Callable[[], bool] = bool  # whether loaders pin their memory
+    sends: Callable[[], bool] = bool  # whether anything is sent by `non_blocking=True`
+    own_graphs: Callable[[], bool] = bool
+    needs: Callable[[], Requirements] = Requirements
+
+
+ALONE = OfProject()  # a file that is of none
+
+
 class Text:
     """One file: `code` is UTF-8 without a byte order mark, `tree` the module that was parsed from it.
 
-    Its project says how long lines may be, whether a class of its own has a `to` that takes no `non_blocking`, whether
-    loaders pin their memory, whether anything is sent by `non_blocking=True`, and what it needs.
+    `width` is how long its project says that lines may be, 0 where it does not.
     """
 
-    def __init__(
-        self,
-        code: bytes,
-        tree: ast.Module | None = None,
-        width: int = 0,
-        own_moves: Callable[[], bool] = bool,
-        pins: Callable[[], bool] = bool,
-        sends: Callable[[], bool] = bool,
-        own_graphs: Callable[[], bool] = bool,
-        needs: Callable[[], Requirements] = Requirements,
-    ) -> None:
+    def __init__(self, code: bytes, tree: ast.Module | None = None, width: int = 0, project: OfProject = ALONE) -> None:
         self.code = code
         self._tree = tree
         self._width = width
-        self.own_moves = own_moves
-        self.pins = pins
-        self.sends = sends
-        self.own_graphs = own_graphs
-        self.needs = needs
+        self.project = project
         self._made: dict[str, Any] = {}  # what several sites ask of all of the file
 
     @cached_property

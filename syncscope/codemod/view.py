@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from syncscope.codemod.function import Function, nothing_known
-from syncscope.codemod.text import Text
+from syncscope.codemod.text import ALONE, OfProject, Text
 from syncscope.model.fact import Site
 from syncscope.project.modules import ProjectFunction
-from syncscope.project.requirements import Requirements
 from syncscope.tensors.interpret import Facts, waits_of
 
 
@@ -24,14 +23,10 @@ class View(Text):
         sites: Sequence[Site] = (),
         tree: ast.Module | None = None,
         width: int = 0,
-        own_moves: Callable[[], bool] = bool,
-        pins: Callable[[], bool] = bool,
-        sends: Callable[[], bool] = bool,
-        own_graphs: Callable[[], bool] = bool,
-        needs: Callable[[], Requirements] = Requirements,
+        project: OfProject = ALONE,
         facts_of: Callable[[ast.AST], Facts] = nothing_known,
     ) -> None:
-        super().__init__(code, tree, width, own_moves, pins, sends, own_graphs, needs)
+        super().__init__(code, tree, width, project)
         self._facts_of = facts_of
         self.sites = tuple(sites)
         self._functions: dict[int, Function] = {}

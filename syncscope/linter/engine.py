@@ -13,6 +13,7 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from syncscope.codemod.text import OfProject
 from syncscope.files import regular
 from syncscope.linter import own_rules, suppressions
 from syncscope.linter.checked import Checked, Hidden
@@ -183,18 +184,14 @@ def of_python(source: SourceFile, config: Config) -> Told:
         tree = tracked.parsed(path, source.code).tree
         found = sites(source.code, path, tracked, tree)
         wide = width(folder_around(path)) if found else 0
-        view = View(
-            source.code,
-            found,
-            tree,
-            wide,
+        project = OfProject(
             own_moves=cache(lambda: has_own_move(tree) or tracked.of_project("<moves>", path)),
             pins=cache(lambda: tracked.of_project("<pins>", path)),
             sends=cache(lambda: tracked.of_project("<sends>", path)),
             own_graphs=cache(lambda: tracked.of_project("<graphs>", path)),
             needs=cache(lambda: tracked.of_project("<needs>", path)),
-            facts_of=facts_of(tracked),
         )
+        view = View(source.code, found, tree, wide, project, facts_of(tracked))
         for site, finding in asked(source, found, view, config):
             said.append(finding)
             here[id(finding)] = site

@@ -167,7 +167,7 @@ def _alone(names: Sequence[str], site: Site, function: Function, compiles: bool)
         finally:
             count, seconds = ASKED.get(name, (0, 0.0))
             ASKED[name] = count + 1, seconds + perf_counter() - begin
-        if fix is not None and too_new(fix, function.file.code, oldest := function.file.needs().torch):
+        if fix is not None and too_new(fix, function.file.code, oldest := function.file.project.needs().torch):
             version = ".".join(map(str, oldest))
             fix = function.declines(site.node, f"torch {version}, which the project takes, has not all that it writes")
         if fix is not None:

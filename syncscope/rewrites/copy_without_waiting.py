@@ -159,7 +159,7 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
     if not calls:
         return None
     any_class = [call for call in calls if guessed(function, call)]
-    if any_class and function.file.own_moves():  # a list of images with a mask, say: it would be an error
+    if any_class and function.file.project.own_moves():  # a list of images with a mask, say: it would be an error
         return function.declines(
             any_class[0], "a class of this project has a `to` or `cuda` that takes no non_blocking"
         )
@@ -213,7 +213,7 @@ def held_by(function: Function, moved: list[ast.expr], of_loader: bool) -> tuple
     if of_loader and PINS.search(function.file.code) is not None:
         return CHANGES, Safety.UNSAFE
     others = b"DataLoader(" not in function.file.code  # of which one may pin; those of this file do not
-    if of_loader and others and all(of_a_batch(function.fact(each)) for each in moved) and function.file.pins():
+    if of_loader and others and all(of_a_batch(function.fact(each)) for each in moved) and function.file.project.pins():
         return f"{CHANGES}; it must come from a loader that pins its memory, as one of this project does", Safety.UNSAFE
     if not all(of_few(function, each) and not waits_around(function, each) for each in moved):
         return f"{CHANGES}; {NOT_PINNED}", Safety.SUGGEST

@@ -89,7 +89,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or any(k.arg in ("size", None) for k in call.keywords)
     ):
         return None
-    if len(call.args) > 2 or batch is None or function.file.own_graphs():
+    if len(call.args) > 2 or batch is None or function.file.project.own_graphs():
         return None
     given = batch if isinstance(batch, ast.Attribute) else beside(function, batch)
     draft, title = Draft(function), "say how many graphs there are"

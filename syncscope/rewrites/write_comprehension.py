@@ -183,7 +183,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     mask = taken.slice if isinstance(taken, ast.Subscript) and isinstance(taken.ctx, ast.Load) else None
     if mask is None or op is not None or not is_mask(site.fact_of(mask)) or isinstance(function.scope, ast.Module):
         return None
-    if function.file.needs().listed and "comprehension" not in function.file.at_hand:
+    if function.file.project.needs().listed and "comprehension" not in function.file.at_hand:
         return None  # a package takes no dependency for one loss
     for root in roots(site, function):
         masked = Masked(site, function, mask)

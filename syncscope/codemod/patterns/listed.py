@@ -39,7 +39,7 @@ CHAIN = "`device=` is shorter, and waits"
 def says_so(function: Function) -> bool:
     """Whether the project says `non_blocking=True` anywhere: else nobody merges it for memory that nothing pins."""
     file = function.file
-    return file.once("sends", lambda: SENDS.search(file.code) is not None) or file.sends()
+    return file.once("sends", lambda: SENDS.search(file.code) is not None) or file.project.sends()
 
 
 def of_few(function: Function, tensor: ast.expr) -> bool:

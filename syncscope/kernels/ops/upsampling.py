@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
@@ -12,6 +12,7 @@ from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.programs import C_TYPE, kernel, supported
 
 Ints = Sequence[int]
+Scales = Callable[[Ints, Ints, float | None, float | None], tuple[float, float]]
 
 
 def _scale(size: int, made: int, given: float | None, corners: bool) -> float:
@@ -49,22 +50,33 @@ def _nearest_scales(small: Ints, large: Ints, height: float | None, width: float
     return _scales(small, large, height, width)
 
 
-@op("upsample_nearest2d.out")
-def nearest(
-    self: Tensor, output_size: Ints, scales_h: float | None = None, scales_w: float | None = None, *, out: Tensor
-) -> Tensor:
-    """Each pixel of the result takes the pixel it falls on."""
-    small, large = self.shape[2:], out.shape[2:]
-    return _run("upsample_nearest2d", self, out, small, large, _nearest_scales(small, large, scales_h, scales_w), 0)
+def _declare_nearest(name: str, scales_of: Scales, centred: int) -> None:
+    """Each pixel of the result takes the pixel that it, or its centre, falls on; its gradient comes from those that took it."""
+
+    @op(f"{name}.out")
+    def forward(
+        self: Tensor, output_size: Ints, scales_h: float | None = None, scales_w: float | None = None, *, out: Tensor
+    ) -> Tensor:
+        small, large = self.shape[2:], out.shape[2:]
+        return _run("upsample_nearest2d", self, out, small, large, scales_of(small, large, scales_h, scales_w), centred)
+
+    @op(f"{name}_backward.grad_input")
+    def backward(
+        grad_output: Tensor,
+        output_size: Ints,
+        input_size: Ints,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+        *,
+        grad_input: Tensor,
+    ) -> Tensor:
+        small, large = input_size[2:], grad_output.shape[2:]
+        scales = scales_of(small, large, scales_h, scales_w)
+        return _run("upsample_nearest2d_backward", grad_output, grad_input, small, large, scales, centred)
 
 
-@op("_upsample_nearest_exact2d.out")
-def nearest_exact(
-    self: Tensor, output_size: Ints, scales_h: float | None = None, scales_w: float | None = None, *, out: Tensor
-) -> Tensor:
-    """Each pixel of the result takes the pixel that its centre falls on."""
-    small, large = self.shape[2:], out.shape[2:]
-    return _run("upsample_nearest2d", self, out, small, large, _scales(small, large, scales_h, scales_w), 1)
+_declare_nearest("upsample_nearest2d", _nearest_scales, 0)
+_declare_nearest("_upsample_nearest_exact2d", _scales, 1)
 
 
 @op("upsample_bilinear2d.out")
@@ -81,38 +93,6 @@ def bilinear(
     small, large = self.shape[2:], out.shape[2:]
     scales = _scales(small, large, scales_h, scales_w, align_corners)
     return _run("upsample_bilinear2d", self, out, small, large, scales, int(not align_corners))
-
-
-@op("upsample_nearest2d_backward.grad_input")
-def nearest_backward(
-    grad_output: Tensor,
-    output_size: Ints,
-    input_size: Ints,
-    scales_h: float | None = None,
-    scales_w: float | None = None,
-    *,
-    grad_input: Tensor,
-) -> Tensor:
-    """Each pixel's gradient from those that took it."""
-    small, large = input_size[2:], grad_output.shape[2:]
-    scales = _nearest_scales(small, large, scales_h, scales_w)
-    return _run("upsample_nearest2d_backward", grad_output, grad_input, small, large, scales, 0)
-
-
-@op("_upsample_nearest_exact2d_backward.grad_input")
-def nearest_exact_backward(
-    grad_output: Tensor,
-    output_size: Ints,
-    input_size: Ints,
-    scales_h: float | None = None,
-    scales_w: float | None = None,
-    *,
-    grad_input: Tensor,
-) -> Tensor:
-    """Each pixel's gradient from those that took it."""
-    small, large = input_size[2:], grad_output.shape[2:]
-    scales = _scales(small, large, scales_h, scales_w)
-    return _run("upsample_nearest2d_backward", grad_output, grad_input, small, large, scales, 1)
 
 
 @op("upsample_bilinear2d_backward.grad_input")
