@@ -233,10 +233,10 @@ def _each_read(found: tuple[Read, ...], graph: Graph) -> tuple[Read, ...]:
     if not found or len(found) > SINGLE:
         return found
     left = unpriced(graph)
-    alone, last = alone_and_last(graph, [[number] for number in range(len(found))], ())
+    alone, _ = alone_and_last(graph, [[number] for number in range(len(found))], ())
     steps = timed_part(graph).steps
     return tuple(
-        read if number in left else replace(read, saved_alone=alone[number] * steps, saved_last=last[number] * steps)
+        read if number in left else replace(read, saved_alone=alone[number] * steps)
         for number, read in enumerate(found)
     )
 

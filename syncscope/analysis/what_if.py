@@ -50,7 +50,6 @@ HOLDS = 0.1  # of a step that a device twice as fast saves, from which it is wha
 # as in that one kernel: tensors read and written.
 TRAFFIC = {"SGD": 8 / 5, "Adam": 18 / 7, "AdamW": 20 / 7, "Adagrad": 11 / 5}
 COMPILED = 2.0  # the same of any other, beside what `torch.compile` makes of its step
-Numbers = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 
 

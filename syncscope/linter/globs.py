@@ -28,7 +28,6 @@ CLASSES: dict[bytes, Callable[[int], bool]] = {
 }
 ANY = frozenset(range(1, 256)) - frozenset(b"/")
 SPECIAL = re.compile(rb"[*?\[\\]")
-LONGEST_NAME = 255  # bytes of a part of a path: what takes more matches none
 
 Piece = bytes | tuple[frozenset[int], ...]  # so many bytes, each of them known or one of these
 Segment = tuple[Piece, ...]  # pieces of a name, between any two of which a `*` stands

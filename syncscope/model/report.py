@@ -89,7 +89,6 @@ class Read:
     besides: int = 0  # what the expression or operator took on the host besides its waiting calls
     caller: Place | None = None  # where `place` is a library's: the user's line that led there
     saved_alone: float | None = None  # ns, in all, if only this one read were not made
-    saved_last: float | None = None  # ns, in all, if all other reads were gone already
 
     @property
     def held(self) -> int:

@@ -182,7 +182,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if why := (
         _bound_elsewhere(function, loop, name)
         or _no_vector(function, tensor, loop, compared)
-        or _used_as_tensor(function, name, uses, reads)
+        or _used_as_tensor(name, uses, reads)
         or _changed(function, kept, loop, last)
     ):
         return function.declines(site.node, why)
@@ -239,9 +239,7 @@ def _no_vector(function: Function, tensor: ast.expr, loop: Loop, compared: bool)
     return ""
 
 
-def _used_as_tensor(
-    function: Function, name: str, uses: Sequence[ast.Name], reads: Sequence[tuple[ast.expr, ast.expr] | None]
-) -> str:
+def _used_as_tensor(name: str, uses: Sequence[ast.Name], reads: Sequence[tuple[ast.expr, ast.expr] | None]) -> str:
     used = next((use for use, read in zip(uses, reads, strict=True) if read is None), None)
     return f"line {used.lineno} takes `{name}` as a tensor" if used is not None else ""
 

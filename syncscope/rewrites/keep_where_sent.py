@@ -187,11 +187,11 @@ def sent_by(function: Function, node: ast.AST) -> tuple[ast.Attribute, ast.expr 
             where = named.get("device", node.args[0] if len(node.args) == 1 else None)
             plain = named.keys() <= {"device", "dtype"} and where is not None
             if plain and where is not None and function.pure(where) and may_be_device(function, where):
-                return (kept, where) if is_device(function, where) else None
+                return (kept, where) if is_device(where) else None
     return None
 
 
-def is_device(function: Function, where: ast.expr) -> bool:
+def is_device(where: ast.expr) -> bool:
     """Whether this says a device: by its name, or because it is written out."""
     text = where.value if isinstance(where, ast.Constant) else None
     return isinstance(text, str) or "device" in name_of(where)

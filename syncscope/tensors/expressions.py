@@ -139,7 +139,7 @@ def _of_object(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact | None:
     fact = attribute(owner, word, frame)
     if fact is None:
         fact = member(owner, word)
-    return fact if fact.kind is not NOTHING_KNOWN and fact is not NONE else used_as(frame, node, path)
+    return fact if fact.kind is not NOTHING_KNOWN and fact is not NONE else used_as(frame, path)
 
 
 _OF_LAYERS = ("weight", "bias", "in_proj_weight", "running_mean", "running_var")
@@ -175,7 +175,7 @@ def _of_unknown(frame: Frame, node: ast.Attribute) -> Fact:
             return items(tensor(confidence=2, why=f"`{word}` is what fastai calls its batch"))
         if torch_geometric.split(word, frame.module.source):
             return tensor(BOOL, confidence=2, why=f"`{word}` is what torch_geometric calls a mask", ndim=1)
-        fact = used_as(frame, node, path)
+        fact = used_as(frame, path)
         if fact is not UNKNOWN:
             return fact
     if word == "logits" and getattr(node.value, "id", "") != "self":
@@ -185,7 +185,7 @@ def _of_unknown(frame: Frame, node: ast.Attribute) -> Fact:
     return UNKNOWN
 
 
-def used_as(frame: Frame, node: ast.Attribute, path: str) -> Fact:
+def used_as(frame: Frame, path: str) -> Fact:
     """What the uses of `a.b` in this function, or of `self.b` in this class, say."""
     if not path:
         return UNKNOWN

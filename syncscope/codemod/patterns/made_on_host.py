@@ -76,7 +76,7 @@ class Form(NamedTuple):
 def _parts(function: Function, node: ast.expr, named: Named) -> Made | None:
     if isinstance(node, ast.Name):
         return _held(function, node, named)
-    form = _form(function, node) if not isinstance(node, ast.Call) else _of_call(function, node)
+    form = _form(node) if not isinstance(node, ast.Call) else _of_call(function, node)
     if not isinstance(form, Form):
         return form
     inner = [_parts(function, part, named) for part in form.parts if not _is_number(function, part)]
@@ -92,7 +92,7 @@ def _parts(function: Function, node: ast.expr, named: Named) -> Made | None:
     )
 
 
-def _form(function: Function, node: ast.expr) -> Form | None:
+def _form(node: ast.expr) -> Form | None:
     """How an expression that calls nothing makes a tensor; None where it is none that is known."""
     match node:
         case ast.BinOp(left=left, right=right, op=op) if not isinstance(op, ast.MatMult):
