@@ -111,7 +111,6 @@ def command(
 
     Exit code: 0 all well, 1 a limit is broken, 2 a file could not be read to its end or a limit not be judged.
     """
-    from dataclasses import replace
 
     from syncscope import api
     from syncscope.analysis.measured import with_measured
@@ -120,7 +119,6 @@ def command(
     from syncscope.cli._delivery import Delivery
     from syncscope.cli._lean import return_large_arrays
     from syncscope.cli._measured import measured
-    from syncscope.exporters import _figures as figures
 
     return_large_arrays()
     if not any(name.endswith(_left_behind.SUFFIX) for name in files):
@@ -161,11 +159,7 @@ def command(
             given = list(_gate.limits(report, max_reads_per_step, max_price, pinned))
             if {"findings"} == exporter.TAKES:
                 _say_if_nothing_was_linted(report, path, source)
-                findings = tuple(figures.told(report))
-                if getattr(exporter, "LIMITS", False):  # shows those that hold, too
-                    report = replace(report, findings=findings, limits=tuple(limit.shown for limit in given))
-                else:
-                    report = replace(report, findings=(*_gate.as_findings(report, path, given), *findings))
+                report = _with_limits(report, path, given, getattr(exporter, "LIMITS", False))
                 if name == "github" and (said := _gate.in_no_file(report.findings)):
                     echo(f"{visible(path)}: {said}", err=True)
             if getattr(exporter, "WORK", False):
@@ -173,11 +167,11 @@ def command(
             if verified is not None:
                 report = with_measured(report, measured(verified))
             to.take(report, path)
-            for limit in given:
-                first, *rest = limit.broken or ("",)
-                over += [f"{visible(path)}: {first}" if len(paths) > 1 else first, *rest] if first else []
+            of = f"{visible(path)}: " if len(paths) > 1 else ""
+            for first, *rest in (limit.broken for limit in given if limit.broken):
+                over += [of + first, *rest]
             if any(limit.held and limit.option.startswith(_gate.SYNCS) for limit in given):
-                notes += [f"{visible(path)}: {note}" if len(paths) > 1 else note for note in _gate.uncounted(report)]
+                notes += [of + note for note in _gate.uncounted(report)]
             for error in (limit.error for limit in given if limit.error is not None):
                 failed = True
                 complain(UserError(f"{path}: {error.message}", error.hint))
@@ -196,6 +190,19 @@ def command(
 def _worst(codes: Sequence[int]) -> int:
     """A limit that is broken, else what could not be read or judged."""
     return 1 if 1 in codes else max(codes)
+
+
+def _with_limits(report: Report, path: str, given: Sequence[_limits.GivenLimit], shown: bool) -> Report:
+    """The report whose findings are shown, with its limits: those that are broken among these, or all, `shown` apart."""
+    from dataclasses import replace
+
+    from syncscope.cli import _gate
+    from syncscope.exporters import _figures as figures
+
+    findings = tuple(figures.told(report))
+    if shown:
+        return replace(report, findings=findings, limits=tuple(limit.shown for limit in given))
+    return replace(report, findings=(*_gate.as_findings(report, path, given), *findings))
 
 
 def _say_if_nothing_was_linted(report: Report, path: str, source: Path | None) -> None:

@@ -12,7 +12,7 @@ from syncscope.exporters._rows import fitting, note
 from syncscope.exporters._source_frame import line_of
 from syncscope.model.answer import Decision
 from syncscope.model.heat import Reason
-from syncscope.model.report import Advice, Line, Report
+from syncscope.model.report import Advice, Line, Price, Report
 
 ROOM = 28  # columns for the place and the op; figures that leave less are not shown
 MOST_LINES, IN_SHORT, ALWAYS = 30, 8, 3
@@ -107,45 +107,19 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
     margin = "      " if report.plan else "    "
     number = shown(report, whole)
     for index, line in enumerate(report.lines[:number]):
-        turn = f"{report.plan.index(index) + 1}. " if index in report.plan else "   " if report.plan else ""
-        share = line.price.share / step if line.price and step else None
-        cells = {
-            Figure.SYNCS: figures.count(line.count) if report.counts_hold else "?",
-            Figure.BLOCKED: figures.fixed(line.blocked / scale) if report.counts_hold else "?",
-            Figure.IDLE_AFTER: figures.fixed(line.idle_after / scale) if report.counts_hold else "?",
-            Figure.ALONE: figures.fixed(line.price.alone / scale) if line.price else "-",
-            Figure.LAST: figures.fixed(line.price.last / scale) if line.price else "-",
-            Figure.SHARE: figures.fixed(line.price.share / scale) if line.price else "-",
-            Figure.BETWEEN: between(line),
-            Figure.OF_STEP: figures.percent(share),
-        }
-        yield Text()
+        cells = _measured(report, line, scale) | _priced(line.price, step, scale) | {Figure.BETWEEN: between(line)}
         drawn = [(cells[figure].rjust(size), figure in (Figure.SHARE, Figure.OF_STEP)) for figure, size, _ in columns]
-        yield (entry := head(line, share, turn, drawn, room))
-        if line.place and not line.function and (code := line_of(report.sources.get(line.place.path), line.place.line)):
-            yield Text(f"{margin}{code}", no_wrap=True, overflow="ellipsis")
-        if not line.place and line.module not in entry.plain:
-            yield Text(f"{margin}in {line.module}", "dim", no_wrap=True, overflow="ellipsis")
-        if line.caller:
-            yield Text(f"{margin}called from {line.caller.shortly}", "dim", no_wrap=True, overflow="ellipsis")
-        yield from note(about(line), width, margin)
-        if 0 < line.in_steps < report.steady:
-            yield Text(f"{margin}not in every step: in {line.in_steps} of the {report.steady} that are counted", "dim")
-        if line.why and line.advice is not None and (whole or line.advice is not Advice.LEAVE):
-            said = Text(
-                f"{line.advice}: {line.why}", "yellow" if line.advice in (Advice.LEAVE, Advice.TRY) else "green"
-            )
-            yield from note(said, width, margin)
+        turn = f"{report.plan.index(index) + 1}. " if index in report.plan else "   " if report.plan else ""
+        yield Text()
+        yield (entry := head(line, line.price.share / step if line.price and step else None, turn, drawn, room))
+        yield from _below(report, line, line.module in entry.plain, whole, width, margin)
     for group in (one for one in report.groups if one.kind == "caller"):
         lines = sum(str(line.caller) == group.name for line in report.lines)
         if lines > 1:
             cells = {
                 Figure.SYNCS: figures.count(group.count),
                 Figure.BLOCKED: figures.fixed(group.blocked / scale),
-                Figure.ALONE: figures.fixed(group.price.alone / scale),
-                Figure.LAST: figures.fixed(group.price.last / scale),
-                Figure.SHARE: figures.fixed(group.price.share / scale),
-                Figure.OF_STEP: figures.percent(group.price.share / step if step else None),
+                **_priced(group.price, step, scale),
             }
             text = Text(f"{figures.shortened(group.name, room - 20)} leads to {lines} of them", "dim", no_wrap=True)
             text.pad_right(room - text.cell_len)
@@ -157,6 +131,49 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
     if rest := report.lines[number:]:
         yield Text()
         yield Text(f"{margin}{more(rest, None if is_dry(report) else step, whole)}", "dim")
+
+
+def _measured(report: Report, line: Line, scale: float) -> dict[Figure, str]:
+    """What was measured of a line."""
+    if not report.counts_hold:
+        return dict.fromkeys((Figure.SYNCS, Figure.BLOCKED, Figure.IDLE_AFTER), "?")
+    return {
+        Figure.SYNCS: figures.count(line.count),
+        Figure.BLOCKED: figures.fixed(line.blocked / scale),
+        Figure.IDLE_AFTER: figures.fixed(line.idle_after / scale),
+    }
+
+
+def _priced(price: Price | None, step: float | None, scale: float) -> dict[Figure, str]:
+    """What fixing a line, or all that a line leads to, saves."""
+    if price is None:
+        return dict.fromkeys((Figure.ALONE, Figure.LAST, Figure.SHARE, Figure.OF_STEP), "-")
+    return {
+        Figure.ALONE: figures.fixed(price.alone / scale),
+        Figure.LAST: figures.fixed(price.last / scale),
+        Figure.SHARE: figures.fixed(price.share / scale),
+        Figure.OF_STEP: figures.percent(price.share / step if step else None),
+    }
+
+
+def _below(report: Report, line: Line, named: bool, whole: bool, width: int, margin: str) -> Iterator[Text]:
+    """What stands below the figures of a line: its source, what led there, the rewrite and what to do."""
+
+    def below(said: str) -> Text:
+        return Text(f"{margin}{said}", "dim", no_wrap=True, overflow="ellipsis")
+
+    if line.place and not line.function and (code := line_of(report.sources.get(line.place.path), line.place.line)):
+        yield Text(f"{margin}{code}", no_wrap=True, overflow="ellipsis")
+    if not line.place and not named:
+        yield below(f"in {line.module}")
+    if line.caller:
+        yield below(f"called from {line.caller.shortly}")
+    yield from note(about(line), width, margin)
+    if 0 < line.in_steps < report.steady:
+        yield Text(f"{margin}not in every step: in {line.in_steps} of the {report.steady} that are counted", "dim")
+    if line.why and line.advice is not None and (whole or line.advice is not Advice.LEAVE):
+        style = "yellow" if line.advice in (Advice.LEAVE, Advice.TRY) else "green"
+        yield from note(Text(f"{line.advice}: {line.why}", style), width, margin)
 
 
 def more(rest: Sequence[Line], step: float | None, whole: bool) -> str:
