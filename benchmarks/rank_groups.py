@@ -27,7 +27,7 @@ LOOPS = ((6, 4), (2, 3), (1, 3), (20, 2))  # collectives of a row in a step, and
 
 def groups(found: JobReport) -> set[str]:
     """The ranks of the groups whose collectives were matched."""
-    return {meet.key.split("/")[1].rpartition(" ")[2] for meet in found.meets}
+    return {meet.key.group.rpartition(" ")[2] for meet in found.meets}
 
 
 def main() -> None:

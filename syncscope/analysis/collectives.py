@@ -14,6 +14,7 @@ from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.host_operators import Spent, spent
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.lines_between import LinesBetween
+from syncscope.analysis.meeting_key import OUTSIDE, MeetingKey, OfKind
 from syncscope.analysis.members import SaidByOperators, group_of
 from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.analysis.waits import Launches, enqueued_before
@@ -23,8 +24,8 @@ from syncscope.model.trace import Kind, Trace
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One collective on one rank; ns of the graph. `key` is step/group/kind/ordinal, the last of this rank's own counting:
-    `matched` says which is which. `elements` is how many it sends, -1 where that is not known, `busy` for how long its device
+    """One collective on one rank; ns of the graph. Its `key` is by this rank's own counting: `matched` says which is
+    which. `elements` is how many it sends, -1 where that is not known, `busy` for how long its device
     computes meanwhile. Where the recording is `told` nothing of who takes part, `groups` finds that by its `queue`, a number
     of this rank's own, and by of how many ranks the group is, 0 where that is not known, either.
 
@@ -34,7 +35,7 @@ class Collective:
     it began, by line, or by kernel where no line is known.
     """
 
-    key: str
+    key: MeetingKey
     start: float
     end: float
     blocked: float = 0.0
@@ -55,12 +56,12 @@ class Numbered(NamedTuple):
     """The row of a collective, its key, and what is known of it."""
 
     row: int
-    key: str
+    key: MeetingKey
     known: Detail
 
 
 def numbered(trace: Trace, event_graph: EventGraph) -> list[Numbered]:
-    """The collectives in the order of their launch, with a key for each: step, process group, kind, ordinal.
+    """The collectives in the order of their launch, with a key for each.
 
     What was enqueued before the recording is of no step of it: who came late to that lies before, too.
     """
@@ -71,15 +72,15 @@ def numbered(trace: Trace, event_graph: EventGraph) -> list[Numbered]:
     since = np.where(calls >= 0, trace.start[calls], trace.start[rows])
     order = np.argsort(since, kind="stable")
     begins, asked = [s.start for s in steps], SaidByOperators(trace)
-    counts: dict[str, int] = defaultdict(int)
+    counts: dict[OfKind, int] = defaultdict(int)
     found = []
     for row, call, at in zip(rows[order].tolist(), calls[order].tolist(), since[order].tolist(), strict=True):
         position = int(np.searchsorted(begins, at, side="right")) - 1
-        step = steps[position].index if position >= 0 else -1
+        step = steps[position].index if position >= 0 else OUTSIDE
         known = asked.known(row, call)
         kind = known.collective or trace.names[trace.name[row]].partition("(")[0]
-        base = f"{step}/{group_of(known, trace.meta) or ''}/{kind}"
-        found.append(Numbered(row, f"{base}/{counts[base]}", known))
+        base = step, group_of(known, trace.meta) or "", kind
+        found.append(Numbered(row, MeetingKey(*base, counts[base]), known))
         counts[base] += 1
     return found
 

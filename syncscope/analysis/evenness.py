@@ -65,6 +65,6 @@ def spent_by_step(
     found = np.zeros((len(row), len(ranks)))
     for column, rank in enumerate(ranks):
         for one in rank.collectives:
-            if (number := row.get(int(one.key.partition("/")[0]))) is not None:
+            if (number := row.get(one.key.step)) is not None:
                 found[number, column] += amount(one)
     return found

@@ -24,6 +24,7 @@ from syncscope.analysis.graph import Graph
 from syncscope.analysis.groups import with_groups
 from syncscope.analysis.host_operators import Spent
 from syncscope.analysis.matched import NEAR
+from syncscope.analysis.meeting_key import MeetingKey
 from syncscope.analysis.rank import Rank, rank_of
 from syncscope.analysis.rank_times import RankTimes
 from syncscope.errors import UserError
@@ -117,7 +118,7 @@ def store(rank: Rank, folder: str | Path) -> None:
     arrow, parquet = _arrow()
     collectives = [{"rank": rank.number, "origin": rank.origin} | asdict(c) for c in rank.collectives]
     for row in collectives:
-        row |= {"start": round(row["start"]), "end": round(row["end"])}
+        row |= {"key": str(row["key"]), "start": round(row["start"]), "end": round(row["end"])}
         row |= {name: json.dumps(row[name]) for name in SPENT}
     reads = [{"rank": rank.number, **_read_row(read)} for read in rank.graph.reads]
     kept = {"collectives": collectives, "reads": reads, "graph": _entry_rows(rank.graph)}
@@ -162,6 +163,7 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
     collectives = tuple(
         Collective(
             **{k: v for k, v in row.items() if k not in ("rank", "origin")}
+            | {"key": MeetingKey.of(row["key"])}
             | {name: _spent(row.get(name)) for name in SPENT}
         )
         for row in tables["collectives"].to_pylist()
@@ -218,7 +220,7 @@ def _with_groups(folder: str | Path) -> Any:
     ranks, _ = with_groups(load(folder))
     kept = ("rank", "origin", "key", "start", "end")
     rows = [
-        (rank.number, rank.origin, each.key, round(each.start), round(each.end))
+        (rank.number, rank.origin, str(each.key), round(each.start), round(each.end))
         for rank in ranks
         for each in rank.collectives
     ]

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.collectives import Collective
 from syncscope.analysis.late_begins import whole_steps
+from syncscope.analysis.meeting_key import MeetingKey, OfKind
 from syncscope.analysis.members import in_short
 from syncscope.analysis.rank import Rank
 
@@ -39,7 +40,7 @@ PAIRS = 1 << 20  # of ends that are compared where some were lost
 NAMED = 6  # groups in a note
 UNEVEN = ("SendRecv", "all_to_all")  # kinds of which each rank sends another amount
 
-Alike = tuple[str, int, int]
+Alike = tuple[int, str, int, int]
 """What is the same of a collective on all its ranks: step and kind, elements, and the size of the group."""
 _Queue = tuple[int, int]  # position of the rank, and its queue
 
@@ -51,7 +52,7 @@ class _Ends:
 
     does: tuple[tuple[Alike, int], ...]
     times: NDArray[np.float64]
-    steps: frozenset[str] = frozenset()
+    steps: frozenset[int] = frozenset()
 
     def later(self, by: float) -> _Ends:
         """The same on another clock."""
@@ -62,11 +63,11 @@ class _Ends:
         bounds = np.cumsum([0, *(count for _, count in self.does)])
         return {kind: self.times[a:b] for (kind, _), (a, b) in zip(self.does, pairwise(bounds), strict=True)}
 
-    def of(self, steps: frozenset[str]) -> _Ends:
+    def of(self, steps: frozenset[int]) -> _Ends:
         """Those in these steps."""
         if steps == self.steps:
             return self
-        inside = {kind: times for kind, times in self.kinds().items() if kind[0].partition("/")[0] in steps}
+        inside = {kind: times for kind, times in self.kinds().items() if kind[0] in steps}
         does = tuple((kind, len(times)) for kind, times in inside.items())
         return _Ends(does, np.concatenate([np.zeros(0), *inside.values()]), steps)
 
@@ -117,7 +118,7 @@ def with_groups(ranks: Sequence[Rank]) -> tuple[list[Rank], list[str]]:
     known: set[_Queue] = set()
     for group in grouped.groups:
         members = tuple(sorted(ranks[r].number for r, _ in group.queues))
-        sizes = {size for (_, _, size), _ in group.ends.does if size}
+        sizes = {size for (*_, size), _ in group.ends.does if size}
         other = any(size < len(members) or (whole and size != len(members)) for size in sizes)
         if len(members) > 1 and not other:
             found[members] = None
@@ -152,15 +153,14 @@ def _labelled(rank: Rank, r: int, label: Mapping[_Queue, str]) -> Rank:
     """The rank with these groups in the keys of its collectives, which count anew in each."""
     if not label or all(one.told for one in rank.collectives):
         return rank
-    counts: defaultdict[str, int] = defaultdict(int)
+    counts: defaultdict[OfKind, int] = defaultdict(int)
     collectives = []
     for one in rank.collectives:
-        base, _, ordinal = one.key.rpartition("/")
         if not one.told:
-            step, _, kind = base.split("/", 2)
-            base = f"{step}/{label[r, one.queue]}/{kind}"
-            ordinal, counts[base] = str(counts[base]), counts[base] + 1
-        collectives.append(replace(one, key=f"{base}/{ordinal}"))
+            base = one.key.step, label[r, one.queue], one.key.kind
+            one = replace(one, key=MeetingKey(*base, counts[base]))
+            counts[base] += 1
+        collectives.append(one)
     return replace(rank, collectives=tuple(collectives))
 
 
@@ -205,11 +205,11 @@ def _grouped(queues: Sequence[dict[int, _Ends]], near: int, least: float) -> _Gr
     return found
 
 
-def _queues(rank: Rank, origin: int, steps: frozenset[str]) -> dict[int, _Ends]:
+def _queues(rank: Rank, origin: int, steps: frozenset[int]) -> dict[int, _Ends]:
     """When the collectives of a rank end that name no group, by queue; of these steps."""
     found: defaultdict[int, defaultdict[Alike, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in rank.collectives:
-        if not one.told and one.key.partition("/")[0] in steps:
+        if not one.told and one.key.step in steps:
             found[one.queue][_alike(one)].append(origin + one.end)
     return {
         queue: _Ends(
@@ -222,9 +222,8 @@ def _queues(rank: Rank, origin: int, steps: frozenset[str]) -> dict[int, _Ends]:
 
 
 def _alike(one: Collective) -> Alike:
-    step, _, rest = one.key.rpartition("/")[0].partition("/")
-    kind = rest.partition("/")[2]
-    return f"{step}/{kind}", -1 if any(word in kind for word in UNEVEN) else one.elements, one.group_size
+    uneven = any(word in one.key.kind for word in UNEVEN)
+    return one.key.step, one.key.kind, -1 if uneven else one.elements, one.group_size
 
 
 def _offset(groups: Sequence[_Group], own: dict[int, _Ends], near: int) -> tuple[int, float]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from syncscope.analysis.job import in_order
 from syncscope.analysis.joint_replay import JointReplay
+from syncscope.analysis.meeting_key import MeetingKey
 from syncscope.analysis.rank import Rank
 
 MOST = 40_000  # kernels of collectives that are drawn
@@ -75,7 +76,7 @@ def job_timeline(ranks: Sequence[Rank], most: int = MOST, lanes: int = LANES) ->
             )
             for r in sorted(shown)
         ),
-        late=tuple((meet.key, meet.late, "" if meet.together else str(meet.cause)) for meet in meets),
+        late=tuple((str(meet.key), meet.late, "" if meet.together else str(meet.cause)) for meet in meets),
         steps=len(counts),
         ranks=len(ranks),
     )
@@ -87,7 +88,7 @@ def _steps(joint: JointReplay, r: int) -> dict[int, tuple[float, float]]:
     return {step.index: (step.start + moved, step.end + moved) for step in rank.graph.steps}
 
 
-def _collectives(joint: JointReplay, number: dict[str, int], shown: set[int]) -> dict[int, list[Drawn]]:
+def _collectives(joint: JointReplay, number: dict[MeetingKey, int], shown: set[int]) -> dict[int, list[Drawn]]:
     """The collectives of these ranks by its position, each in the order of their starts."""
     found: dict[int, list[Drawn]] = {r: [] for r in shown}
     for key, who in joint.matched.who.items():
@@ -97,7 +98,7 @@ def _collectives(joint: JointReplay, number: dict[str, int], shown: set[int]) ->
             if r in shown:
                 end = joint.begins[r] + joint.ranks[r].collectives[c].end
                 until = min(last, end) if meet >= 0 else starts[r]
-                found[r].append(Drawn(int(key.partition("/")[0]), starts[r], until, end, meet))
+                found[r].append(Drawn(key.step, starts[r], until, end, meet))
     for own in found.values():
         own.sort()
     return found

@@ -21,6 +21,7 @@ from syncscope.analysis.groups import with_groups
 from syncscope.analysis.late_begins import in_steps
 from syncscope.analysis.lines_between import BEFORE
 from syncscope.analysis.matched import UNLIKE, matched
+from syncscope.analysis.meeting_key import MeetingKey
 from syncscope.analysis.owed import Arrival, LateBy, Owed, Waits, exposed
 from syncscope.analysis.rank import Rank, common_steps
 from syncscope.analysis.rank_times import RankTimes
@@ -43,7 +44,7 @@ class Meet:
     time on. `owed` is by whom the others were held up, each delay once.
     """
 
-    key: str
+    key: MeetingKey
     late: int  # number of the rank
     skew: float
     imposed: float
@@ -59,7 +60,7 @@ class Meet:
     @property
     def step(self) -> int:
         """The index of its step, -1 outside of any."""
-        return int(self.key.partition("/")[0])
+        return self.key.step
 
 
 def owed_by(meets: Iterable[Meet]) -> dict[int, Counter[LateBy]]:
@@ -130,7 +131,7 @@ class JointReplay:
         self.notes: tuple[str, ...] = ()
         self.matched = matched(ranks)
         self._who, self.offsets = self.matched.who, self.matched.offsets
-        self._key = [[""] * len(rank.collectives) for rank in ranks]
+        self._key = [[one.key for one in rank.collectives] for rank in ranks]
         for key, who in self._who.items():
             for r, c in who:
                 self._key[r][c] = key
@@ -169,7 +170,7 @@ class JointReplay:
             )
         return said
 
-    def _ranks(self, key: str) -> set[int]:
+    def _ranks(self, key: MeetingKey) -> set[int]:
         return {r for r, _ in self._who[key]}
 
     def untold(self) -> float:
@@ -178,7 +179,7 @@ class JointReplay:
         ends = [
             self.ranks[r].collectives[c]
             for key in self.matched.alone | self.matched.partial
-            if int(key.partition("/")[0]) in common
+            if key.step in common
             for r, c in self._who[key]
         ]
         return sum(one.end - one.start for one in ends)
@@ -223,11 +224,11 @@ class JointReplay:
         """The job's end in each scenario, and the ends of its `steps`; `freed[r][s, i]` takes read i of rank r out."""
         return self._last(self._courses(freed, self._released))
 
-    def unwaited(self, r: int, for_it: Collection[str]) -> tuple[Times, Times]:
+    def unwaited(self, r: int, for_it: Collection[MeetingKey]) -> tuple[Times, Times]:
         """The same of all ranks but this one, in two scenarios: as it was, and where none of them waits for it but in the
         collectives of the keys `for_it`."""
 
-        def released(key: str, there: list[tuple[int, Meeting]]) -> list[tuple[int, Times]]:
+        def released(key: MeetingKey, there: list[tuple[int, Meeting]]) -> list[tuple[int, Times]]:
             ends = self._released(key, there)
             others = [pair for pair in there if pair[0] != r]
             if not others or len(others) == len(there) or key in for_it:
@@ -243,12 +244,12 @@ class JointReplay:
     def _courses(
         self,
         freed: Sequence[NDArray[np.bool_]],
-        released: Callable[[str, list[tuple[int, Meeting]]], list[tuple[int, Times]]],
+        released: Callable[[MeetingKey, list[tuple[int, Meeting]]], list[tuple[int, Times]]],
     ) -> dict[int, tuple[Times, Times]]:
         """The end of each rank in each scenario, and those of its steps; `released` says when a collective of a key ends."""
         runs = [walk(rank.graph, out, begin) for rank, out, begin in zip(self.ranks, freed, self.begins, strict=True)]
         ready: list[tuple[int, Times | None]] = [(r, None) for r in range(len(runs))]
-        here: dict[str, list[tuple[int, Meeting]]] = defaultdict(list)
+        here: dict[MeetingKey, list[tuple[int, Meeting]]] = defaultdict(list)
         over: dict[int, tuple[Times, Times]] = {}
         while ready or here:
             if not ready:  # ranks that come in different orders: those who are there go on
@@ -276,7 +277,7 @@ class JointReplay:
             ends[:, at] = np.maximum(ends[:, at], own)
         return last, ends
 
-    def _released(self, key: str, there: list[tuple[int, Meeting]]) -> list[tuple[int, Times]]:
+    def _released(self, key: MeetingKey, there: list[tuple[int, Meeting]]) -> list[tuple[int, Times]]:
         end: Times = np.stack([meeting.arrival for _, meeting in there]).max(axis=0) + self._transfer[key]
         return [(r, end) for r, _ in there]
 
@@ -381,7 +382,7 @@ class JointReplay:
         found = [(name, more) for name, more in longer.most_common(MOST) if more >= LEAST * longer.total()]
         return tuple(LongerIn(name, float(own[name]), float(others[name])) for name, _ in found)
 
-    def _symptom(self, r: int, arrivals: dict[str, float], reads: Collection[int]) -> float:
+    def _symptom(self, r: int, arrivals: dict[MeetingKey, float], reads: Collection[int]) -> float:
         """How long these reads of a rank were blocked while one of its collectives waited for another rank."""
         rank, begin = self.ranks[r], self.begins[r]
         waits = [

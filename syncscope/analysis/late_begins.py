@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from syncscope.analysis.meeting_key import OUTSIDE
 from syncscope.analysis.rank import Rank
-
-OUTSIDE = "-1"  # the step of a key of what belongs to none
 
 
 def in_steps(ranks: Sequence[Rank]) -> list[Rank]:
@@ -25,12 +24,12 @@ def in_steps(ranks: Sequence[Rank]) -> list[Rank]:
     return [_ends_of(rank, first - 1) if (first := _first(rank)) - 1 in known else rank for rank in ranks]
 
 
-def whole_steps(ranks: Sequence[Rank]) -> list[frozenset[str]]:
-    """The steps that each rank has whole, as keys name them; with what lies outside of steps, unless it begins later than
+def whole_steps(ranks: Sequence[Rank]) -> list[frozenset[int]]:
+    """The steps that each rank has whole; with what lies outside of steps, unless it begins later than
     others, or has that step in part."""
     first = min(map(_first, ranks), default=0)
     return [
-        frozenset(str(step.index) for step in rank.graph.steps) | ({OUTSIDE} if _first(rank) == first else set())
+        frozenset(step.index for step in rank.graph.steps) | ({OUTSIDE} if _first(rank) == first else set())
         for rank in ranks
     ]
 
@@ -44,7 +43,7 @@ def _ends_of(rank: Rank, step: int) -> Rank:
     return replace(
         rank,
         collectives=tuple(
-            replace(one, key=f"{step}/{one.key.partition('/')[2]}") if one.key.startswith(f"{OUTSIDE}/") else one
+            replace(one, key=one.key._replace(step=step)) if one.key.step == OUTSIDE else one
             for one in rank.collectives
         ),
     )

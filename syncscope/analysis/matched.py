@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from syncscope.analysis.meeting_key import MeetingKey, OfKind
 from syncscope.analysis.rank import Rank, common_steps
 
 UNLIKE = 10_000_000  # ns: clocks of machines that ask one server are nearer
@@ -53,14 +54,14 @@ class _Pair(NamedTuple):
 class Matched:
     """What to add to each rank's clock, ns, and by a key of each collective of the job who takes part, as rank and number.
 
-    A key is step/group/kind/ordinal. Those `alone` end with none of another rank, `partial` are those that fewer ranks have
+    Those `alone` end with none of another rank, `partial` are those that fewer ranks have
     than is usual for their group and kind: who came last to them is not known.
     """
 
     offsets: list[int]
-    who: dict[str, list[tuple[int, int]]]
-    alone: frozenset[str]
-    partial: frozenset[str]
+    who: dict[MeetingKey, list[tuple[int, int]]]
+    alone: frozenset[MeetingKey]
+    partial: frozenset[MeetingKey]
 
     @property
     def uncoupled(self) -> list[int]:
@@ -74,24 +75,24 @@ def matched(ranks: Sequence[Rank]) -> Matched:
     """Match the collectives of these ranks."""
     base = ranks[0].origin  # taken off first: a double cannot hold nanoseconds since 1970
     ends = [_ends(r, rank, base) for r, rank in enumerate(ranks)]
-    found: dict[str, list[_End]] = {}
+    found: dict[OfKind, list[_End]] = {}
     offsets, pending = [0] * len(ranks), list(range(len(ranks)))
     while pending:
         r = next((r for r in pending if not found.keys().isdisjoint(ends[r])), pending[0])
         pending.remove(r)
         offsets[r] = _joined(found, ends[r])
     who = {
-        f"{kind}/{ordinal}": sorted(end.who)
+        MeetingKey(*kind, ordinal): sorted(end.who)
         for kind, of_kind in found.items()
         for ordinal, end in enumerate(sorted(of_kind, key=lambda end: end.at))
     }
-    common = {str(step) for step in common_steps(ranks)}
-    known = {_group(key) for key, members in who.items() if len(members) > 1 and _step(key) in common}
-    counts = defaultdict[str, list[int]](list)
+    common = common_steps(ranks)
+    known = {(key.group, key.kind) for key, members in who.items() if len(members) > 1 and key.step in common}
+    counts = defaultdict[tuple[str, str], list[int]](list)
     for key, members in who.items():
-        group = _group(key)
+        group = key.group, key.kind
         if len(members) > 1 and (
-            _step(key) in common or group not in known
+            key.step in common or group not in known
         ):  # by the steps that all have, if it is in them
             counts[group].append(len(members))
     usual = {group: statistics.median_low(many) for group, many in counts.items()}
@@ -99,31 +100,22 @@ def matched(ranks: Sequence[Rank]) -> Matched:
         offsets,
         who,
         alone=frozenset(key for key, members in who.items() if len(members) == 1 < len(ranks)),
-        partial=frozenset(key for key, members in who.items() if 1 < len(members) < usual[_group(key)]),
+        partial=frozenset(key for key, members in who.items() if 1 < len(members) < usual[(key.group, key.kind)]),
     )
 
 
-def _step(key: str) -> str:
-    return key.partition("/")[0]
-
-
-def _group(key: str) -> str:
-    """A key without its step and its ordinal."""
-    return key.partition("/")[2].rpartition("/")[0]
-
-
-def _ends(r: int, rank: Rank, base: int) -> dict[str, list[_End]]:
+def _ends(r: int, rank: Rank, base: int) -> dict[OfKind, list[_End]]:
     """The ends of a rank's collectives, by step, group and kind, each in their order."""
-    found = defaultdict[str, list[_End]](list)
+    found = defaultdict[OfKind, list[_End]](list)
     for number, one in enumerate(rank.collectives):
         end = _End(rank.origin - base + one.end, one.elements, [(r, number)], NEAR if one.told else SURE)
-        found[one.key.rpartition("/")[0]].append(end)
+        found[one.key.of_kind].append(end)
     for ends in found.values():
         ends.sort(key=lambda end: end.at)
     return found
 
 
-def _joined(found: dict[str, list[_End]], own: dict[str, list[_End]]) -> int:
+def _joined(found: dict[OfKind, list[_End]], own: dict[OfKind, list[_End]]) -> int:
     """Add what a rank has to what is `found`, and return what was added to its clock."""
     offset = _vote(found, own)
     for _ in range(2):  # by the vote, and again by what it matched
@@ -143,7 +135,7 @@ def _joined(found: dict[str, list[_End]], own: dict[str, list[_End]]) -> int:
     return offset
 
 
-def _vote(found: dict[str, list[_End]], own: dict[str, list[_End]]) -> int:
+def _vote(found: dict[OfKind, list[_End]], own: dict[OfKind, list[_End]]) -> int:
     """The offset at which most ends of a rank fall onto those that are `found`, rather one near to none: machines set their
     clocks, and in a loop whose passes take the same time another pass fits nearly as well."""
     votes: list[np.ndarray[tuple[int], np.dtype[np.float64]]] = []

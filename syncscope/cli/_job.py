@@ -63,7 +63,7 @@ class KnownJob:
     @property
     def as_object(self) -> dict[str, Any]:
         """The job as JSON values."""
-        return {"schema": 1} | asdict(self.found) | {"problems": [error.message for error in self.problems]}
+        return {"schema": 1} | _as_object(self.found) | {"problems": [error.message for error in self.problems]}
 
     @property
     def on_page(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class KnownJob:
         for number, rank in sorted(zip(numbers, self.ranks, strict=True), key=lambda pair: pair[0]):
             lengths = zip(rank.graph.steps, step_lengths(rank.graph.steps), strict=True)
             steps.append((number, [(step.index, ms(length)) for step, length in lengths]))
-        return asdict(self.found) | {"steps": steps, "timeline": _timeline(self.ranks)}
+        return _as_object(self.found) | {"steps": steps, "timeline": _timeline(self.ranks)}
 
 
 def show_job(paths: Sequence[str], most: int, view: JobView, steps: Steps = None, tables: Path | None = None) -> int:
@@ -190,6 +190,12 @@ def written_page(shown: dict[str, Any], output: str) -> None:
 
     files.write(output, html.page(shown, "").encode())
     echo(f"wrote {output}", err=True)
+
+
+def _as_object(found: JobReport) -> dict[str, Any]:
+    """Everything that is known of a job, with a collective's key as one string."""
+    told = asdict(found)
+    return told | {"meets": [meet | {"key": str(meet["key"])} for meet in told["meets"]]}
 
 
 def _timeline(ranks: Sequence[Rank]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from syncscope.model.durations import in_ms
 if TYPE_CHECKING:
     from syncscope.analysis.job import JobReport
     from syncscope.analysis.joint_replay import LongerIn, RankLine
+    from syncscope.analysis.meeting_key import MeetingKey
     from syncscope.analysis.rank_times import RankTimes
 
 SHOWN = 12  # ranks and collectives in a table
@@ -140,10 +141,7 @@ def _lines(found: JobReport) -> list[tuple[str, ...]]:
     return rows
 
 
-def named(key: str) -> tuple[str, str]:
-    """Step and short name of a collective; its key is step/group/kernel/ordinal, see `analysis.collectives`."""
-    before, _, ordinal = key.rpartition("/")
-    step, _, rest = before.partition("/")
-    group, _, kernel = rest.rpartition("/")
-    name = re.split(r"[(<]", kernel, maxsplit=1)[0].removeprefix("ncclKernel_").removeprefix("ncclDevKernel_")
-    return step if int(step) >= 0 else "", " ".join(filter(None, (group, name, ordinal)))
+def named(key: MeetingKey) -> tuple[str, str]:
+    """Step and short name of a collective."""
+    name = re.split(r"[(<]", key.kind, maxsplit=1)[0].removeprefix("ncclKernel_").removeprefix("ncclDevKernel_")
+    return str(key.step) if key.step >= 0 else "", " ".join(filter(None, (key.group, name, str(key.ordinal))))

@@ -71,13 +71,13 @@ def test_groups_that_others_keep_together_are_told_apart_by_those_that_always_en
 def test_groups_of_one_name_are_told_apart_by_their_ranks():
     """Ranks that split a group each call their own part alike."""
     found = job(grid_of(0, LATE, 0, 0, named=True))
-    assert {meet.key.split("/")[1] for meet in found.meets} == {"rows 0-1", "rows 2-3", "columns 0,2", "columns 1,3"}
+    assert {meet.key.group for meet in found.meets} == {"rows 0-1", "rows 2-3", "columns 0,2", "columns 1,3"}
     assert max(found.ranks, key=lambda rank: rank.imposed).number == 1
 
 
 def test_of_collectives_of_several_groups_on_one_queue_nobody_is_blamed_for_what_ends_alone():
     told, found = job(grid_of(0, 0, 0, LATE, named=True)), job(grid_of(0, 0, 0, LATE, queues=(20, 20)))
-    assert {meet.key.split("/")[1] for meet in found.meets} == {"0-1", "2-3"}
+    assert {meet.key.group for meet in found.meets} == {"0-1", "2-3"}
     assert found.unmatched == len(told.meets) - len(found.meets) + 8
     assert all(rank.imposed <= of.imposed * 1.5 for rank, of in zip(found.ranks[::3], told.ranks[::3], strict=True))
 

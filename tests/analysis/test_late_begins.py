@@ -17,15 +17,18 @@ def test_what_a_rank_has_of_a_step_in_part_is_matched_by_when_it_ends(first):
     drawn = {"width": 4, "steps": STEPS, "clock": CLOCKS}
     whole, found = (job(grid_of(0, 0, 0, 100_000, **drawn, since=since)) for since in (None, {2: first - 1}))
     assert [rank.offset for rank in found.ranks] == pytest.approx([rank.offset for rank in whole.ranks], abs=5_000)
-    told = {meet.key.split("/")[0] for meet in found.meets if meet.key.split("/")[1] == ""}
-    assert told == {str(step) for step in range(first - 1, STEPS)}, "the others lack this rank"
+    told = {meet.key.step for meet in found.meets if meet.key.group == ""}
+    assert told == set(range(first - 1, STEPS)), "the others lack this rank"
     assert max(found.ranks, key=lambda rank: rank.imposed).number == 3
     assert any("lack the kernel of a rank (2)" in note for note in found.notes)
 
 
 def test_nothing_is_told_of_what_syncs_cost_where_a_rank_meets_no_other():
     ranks = ranks_of(0, 0, 0, reads=(0, 1, 2), steps=STEPS)
-    alone = [replace(one, key=one.key.replace("AllReduce", "AllGather")) for one in ranks[2].collectives]
+    alone = [
+        replace(one, key=one.key._replace(kind=one.key.kind.replace("AllReduce", "AllGather")))
+        for one in ranks[2].collectives
+    ]
     found = job([*ranks[:2], replace(ranks[2], collectives=tuple(alone))])
     assert job(ranks).saving is not None
     assert found.saving is None

@@ -9,6 +9,7 @@ from drawn_ranks import MS, dlrm, ranks_of
 from syncscope import kineto
 from syncscope.analysis.entries import HostOrder
 from syncscope.analysis.job import job
+from syncscope.analysis.meeting_key import MeetingKey
 from syncscope.analysis.rank import rank_of
 
 
@@ -18,8 +19,8 @@ def lost(rank, *which):
     counts = Counter()
     found = []
     for one in kept:
-        of_kind = one.key.rpartition("/")[0]
-        found.append(replace(one, key=f"{of_kind}/{counts[of_kind]}"))
+        of_kind = one.key.of_kind
+        found.append(replace(one, key=MeetingKey(*of_kind, counts[of_kind])))
         counts[of_kind] += 1
     moved = {number: at for at, number in enumerate(n for n in range(len(rank.collectives)) if n not in which)}
     entries = []
@@ -31,9 +32,7 @@ def lost(rank, *which):
 
 def without_steps(rank):
     """As if no step had been marked."""
-    ordinals = (
-        replace(c, key=f"-1{c.key[c.key.index('/') : c.key.rindex('/')]}/{n}") for n, c in enumerate(rank.collectives)
-    )
+    ordinals = (replace(c, key=c.key._replace(step=-1, ordinal=n)) for n, c in enumerate(rank.collectives))
     return replace(rank, collectives=tuple(ordinals))
 
 
