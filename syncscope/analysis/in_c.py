@@ -33,7 +33,9 @@ def library() -> Any:
     return found
 
 
-def replays(graph: Graph, out: NDArray[np.bool_], moved: Moved, at_step_end: Moved) -> tuple[Times, Times]:
+def replays(
+    graph: Graph, out: NDArray[np.bool_], moved: Moved, at_step_end: Moved, drained: bool = False
+) -> tuple[Times, Times]:
     """The ends of so many replays, and of the steps in each: as `replay` has them where `out[s]` are the reads that are taken
     out, and after them the sets of reads that are `together`."""
     stream = graph.stream
@@ -54,6 +56,7 @@ def replays(graph: Graph, out: NDArray[np.bool_], moved: Moved, at_step_end: Mov
         np.array(graph.free, float).ctypes,
         _struct(*waited_for),
         _struct(*at_end),
+        c.c_int64(drained),
         c.c_int64(len(out)),
         c.c_int64(out.shape[1]),
         np.ascontiguousarray(out).ctypes,

@@ -31,18 +31,19 @@ def replay(
     freed: Collection[int] = (),
     moved: Mapping[int, tuple[int, ...]] | None = None,
     at_step_end: Mapping[int, tuple[int, ...]] | None = None,
+    drained: bool = False,
 ) -> Outcome:
     """One forward pass over the graph.
 
     Reads in `freed` wait for nothing. `moved` gives positions in the stream other work to wait for, `at_step_end` the work
-    that the end of a step waits for besides.
+    that the end of a step waits for besides: all that was enqueued, where it is `drained`.
     """
     if in_c.library() is not None:
         row = np.zeros((1, len(graph.reads)), bool)
         row[0, [*freed]] = True
-        end, ends_of_steps = in_c.replays(graph, _with_sets(graph, row), moved or {}, at_step_end or {})
+        end, ends_of_steps = in_c.replays(graph, _with_sets(graph, row), moved or {}, at_step_end or {}, drained)
         return Outcome(float(end[0]), tuple(ends_of_steps[0].tolist()))
-    return _replay(graph, set(freed), moved, at_step_end)
+    return _replay(graph, set(freed), moved, at_step_end, drained)
 
 
 def _replay(
@@ -50,6 +51,7 @@ def _replay(
     taken_out: set[int],
     moved: Mapping[int, tuple[int, ...]] | None = None,
     at_step_end: Mapping[int, tuple[int, ...]] | None = None,
+    drained: bool = False,
 ) -> Outcome:
     taken_out |= {n for n, members in enumerate(graph.together, len(graph.reads)) if not taken_out.isdisjoint(members)}
     host = 0.0
@@ -88,6 +90,8 @@ def _replay(
                     for target in at_step_end.get(mark, ()):
                         if done.get(target, NEVER) > host:  # what a broken recording launches later is not waited for
                             host = done[target]
+                if drained:
+                    host = max(host, *queues)
                 ends.append(max(host, *queues))
             continue
         else:

@@ -116,9 +116,9 @@ static void hold(State *s, const Holds *of, int64_t n, const uint8_t *out, const
 }
 
 /* So many replays: `out[s * sets + r]` says whether scenario s takes read r out. `end` is when all was over, `ends` when each
- * step was. The end of a step waits for the work `at_end`, besides. */
+ * step was. The end of a step waits for the work `at_end`, besides, and for all that was enqueued where it is `drained`. */
 void replays(const Stream *stream, const Sizes *sizes, const double *free, const Targets *targets, const Targets *at_end,
-             int64_t scenarios, int64_t sets, const uint8_t *out, double *queues, double *done, double *begun,
+             int64_t drained, int64_t scenarios, int64_t sets, const uint8_t *out, double *queues, double *done, double *begun,
              int32_t *launched, double *end, double *ends) {
   for (int64_t s = 0; s < scenarios; s++, out += sets) {
     State state = {0, queues, done, begun, launched, 0, 0};
@@ -141,6 +141,7 @@ void replays(const Stream *stream, const Sizes *sizes, const double *free, const
       if (mark < 0) continue;
       for (int64_t t = at_end->first[mark]; t < at_end->first[mark + 1]; t++)
         state.host = later(state.host, done[at_end->work[t]]);
+      if (drained) state.host = over(&state, sizes->queues);
       *ends++ = over(&state, sizes->queues);
     }
     *end++ = over(&state, sizes->queues);

@@ -153,8 +153,8 @@ class Ground:
         inside: Truths = np.greater(covered(spans, begun, begun + 1), 0)
         return inside
 
-    def saved(self, changes: Changes | None = None, freed: Sequence[int] = ()) -> float:
-        """What a step is shorter then, ns.
+    def saved(self, changes: Changes | None = None, freed: Sequence[int] = (), drained: bool = False) -> float:
+        """What a step is shorter then, ns; where it is `drained`, its end waits for all that it has enqueued.
 
         Of the host's times only those in the timed steps are changed: a host that has launched sooner in steps that warm up has
         these wait for a device that still works on what came before, and the timed ones seem to catch up on that.
@@ -167,7 +167,7 @@ class Ground:
                 cost=None if changes.cost is None else np.where(self.timed, changes.cost, cost),
             )
         graph = self.graph if changes is None else self.event_graph.graph(changes=changes)
-        return self.step - self.window.of(replay(graph, freed))
+        return self.step - self.window.of(replay(graph, freed, drained=drained))
 
     @cached_property
     def timed(self) -> Truths:
