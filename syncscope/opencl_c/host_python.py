@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import replace
+from typing import NamedTuple
 
 from syncscope.model.source import line_starts
 from syncscope.opencl_c.embedded import name_of, span
@@ -92,41 +93,48 @@ class HostReader:
 
     def command(self, node: ast.Call) -> Command | None:
         """What a call of pyopencl asks for."""
-        name, args = name_of(node.func), [ast.unparse(a) for a in node.args]
-        owner = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
-        keywords = {k.arg: k.value for k in node.keywords if k.arg}
-        listed = keywords.get("wait_for")
-        waits = tuple(ast.unparse(e) for e in listed.elts) if isinstance(listed, (ast.List, ast.Tuple)) else ()
-        if name == "finish" and not args and self.is_queue(owner):
-            return Command(Verb.FINISH, name, queue=owner)
-        if name == "wait" and not args and isinstance(node.func, ast.Attribute):
+        call = _Call.of(node)
+        if call.name == "finish" and not call.args and self.is_queue(call.owner):
+            return Command(Verb.FINISH, call.name, queue=call.owner)
+        if call.name == "wait" and not call.args and isinstance(node.func, ast.Attribute):
             its = self.command(node.func.value) if isinstance(node.func.value, ast.Call) else None
-            queue = its.queue if its is not None and its.verb is Verb.LAUNCH else self.events.get(owner, "")
-            return Command(Verb.FINISH, name, queue=queue) if queue else None
-        if owner in self.modules:
-            if name == "wait_for_events" and len(args) == 1 and (queue := self.events.get(args[0].strip("[](),"), "")):
-                return Command(Verb.FINISH, name, queue=queue)
-            if name == "enqueue_copy" and len(args) > 2:
-                blocks = "is_blocking" not in keywords or ast.unparse(keywords["is_blocking"]) == "True"
-                reads = self.made.get(args[2]) in MAKERS and self.made.get(args[1]) not in IMAGES
-                return Command(Verb.READ if blocks and reads else Verb.COPY, name, queue=args[0], waits=waits)
-            if name.startswith("enqueue_map_"):
-                return Command(Verb.MAP, name, queue=args[0] if args else "", waits=waits)
-            if name == "enqueue_nd_range_kernel" and len(args) > 3:
-                sizes = tuple(args[2:4])
-                kernel = self.kernels.get(args[1], args[1].rpartition(".")[2])
-                return Command(Verb.LAUNCH, name, queue=args[0], kernel=kernel, sizes=sizes, waits=waits)
-            if name in IMAGES or (name in MAKERS and "array" in owner):
-                return Command(Verb.CREATE, name)
-        if name == "get" and not node.args and self.made.get(owner) in ARRAYS:
-            return Command(Verb.READ, name)
-        is_sized = len(args) > 2 and (isinstance(node.args[1], ast.Tuple) or args[1].endswith(".shape"))
-        if len(args) > 2 and (self.is_queue(args[0]) or (args[0] == "q" and is_sized)) and not NO_KERNEL.match(name):
-            kernel = self.kernels.get(f"{owner}.{name}" if owner else name) or (
-                name if owner else self.made.get(name, name)
-            )
-            return Command(Verb.LAUNCH, name, queue=args[0], kernel=kernel, sizes=tuple(args[1:3]), waits=waits)
+            queue = its.queue if its is not None and its.verb is Verb.LAUNCH else self.events.get(call.owner, "")
+            return Command(Verb.FINISH, call.name, queue=queue) if queue else None
+        if call.owner in self.modules and (found := self.of_module(call)):
+            return found
+        if call.name == "get" and not node.args and self.made.get(call.owner) in ARRAYS:
+            return Command(Verb.READ, call.name)
+        return self.launch(call)
+
+    def of_module(self, call: _Call) -> Command | None:
+        """What a function of pyopencl itself does."""
+        name, args = call.name, call.args
+        if name == "wait_for_events" and len(args) == 1 and (queue := self.events.get(args[0].strip("[](),"), "")):
+            return Command(Verb.FINISH, name, queue=queue)
+        if name == "enqueue_copy" and len(args) > 2:
+            blocks = "is_blocking" not in call.keywords or ast.unparse(call.keywords["is_blocking"]) == "True"
+            reads = self.made.get(args[2]) in MAKERS and self.made.get(args[1]) not in IMAGES
+            return Command(Verb.READ if blocks and reads else Verb.COPY, name, queue=args[0], waits=call.waits)
+        if name.startswith("enqueue_map_"):
+            return Command(Verb.MAP, name, queue=args[0] if args else "", waits=call.waits)
+        if name == "enqueue_nd_range_kernel" and len(args) > 3:
+            kernel = self.kernels.get(args[1], args[1].rpartition(".")[2])
+            return Command(Verb.LAUNCH, name, queue=args[0], kernel=kernel, sizes=tuple(args[2:4]), waits=call.waits)
+        if name in IMAGES or (name in MAKERS and "array" in call.owner):
+            return Command(Verb.CREATE, name)
         return None
+
+    def launch(self, call: _Call) -> Command | None:
+        """The launch of a kernel that is called like a function, `program.scale(queue, x.shape, None, ...)`."""
+        name, owner, args = call.name, call.owner, call.args
+        if len(args) < 3 or NO_KERNEL.match(name):
+            return None
+        is_sized = isinstance(call.node.args[1], ast.Tuple) or args[1].endswith(".shape")
+        if not self.is_queue(args[0]) and not (args[0] == "q" and is_sized):
+            return None
+        kernel = self.kernels.get(f"{owner}.{name}" if owner else name)
+        kernel = kernel or (name if owner else self.made.get(name, name))
+        return Command(Verb.LAUNCH, name, queue=args[0], kernel=kernel, sizes=tuple(args[1:3]), waits=call.waits)
 
     def is_queue(self, text: str) -> bool:
         """Whether this names a queue."""
@@ -134,6 +142,28 @@ class HostReader:
         return maker == "CommandQueue" or (
             maker is None and re.search(r"(^|\.|_)(queue|cq|cmd_?queue)$", text) is not None
         )
+
+
+class _Call(NamedTuple):
+    """A call in words: of what, and with what."""
+
+    node: ast.Call
+    name: str
+    owner: str
+    args: list[str]
+    keywords: dict[str, ast.expr]
+
+    @classmethod
+    def of(cls, node: ast.Call) -> _Call:
+        owner = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+        keywords = {k.arg: k.value for k in node.keywords if k.arg}
+        return cls(node, name_of(node.func), owner, [ast.unparse(a) for a in node.args], keywords)
+
+    @property
+    def waits(self) -> tuple[str, ...]:
+        """The events for which it waits."""
+        listed = self.keywords.get("wait_for")
+        return tuple(map(ast.unparse, listed.elts)) if isinstance(listed, (ast.List, ast.Tuple)) else ()
 
 
 def names(node: ast.AST) -> list[ast.Name]:
