@@ -57,9 +57,8 @@ from syncscope.analysis.fidelity import HOPELESS
 from syncscope.model.answer import Answer, Decision
 
 STEPS = 20
-KNOWN = (
-    0.1  # of a step, from the second lowest turn to the second highest: a truth that is known no better teaches nothing
-)
+# of a step, from the second lowest turn to the second highest: a truth that is known no better teaches nothing
+KNOWN = 0.1
 NOTHING = 0.01  # of a step: who saves less saves nothing
 MUCH = 0.05  # of a step: what is surely to be found
 MEASURED = Path(__file__).with_name("measured_pairs.json")
@@ -229,9 +228,8 @@ def learn(given: argparse.Namespace) -> None:
             said = one["said"]
             if said["share"] is None or one["high"] - one["low"] > KNOWN or one["loop"] in held_out:
                 continue
-            if (
-                not said["ops"] or max(part or 0.0 for part in said["late"]) > HOPELESS
-            ):  # nobody waits; no replay tells it
+            # nobody waits; no replay tells it
+            if not said["ops"] or max(part or 0.0 for part in said["late"]) > HOPELESS:
                 continue
             kept["runs"][given.run_name] = run
             added.append(

@@ -46,10 +46,8 @@ LOOPS = HELD_OUT / "third_hand"
 TIMES = 3  # recordings of a loop
 TURNS = 12  # ... and so many times four turns of both versions, in all processes together
 AHEAD = 4  # processes that begin while one works
-STEPS, MOST = (
-    60,
-    20.0,
-)  # a program that is recorded makes so many steps at least, and goes on for no more than so many s
+# a program that is recorded makes so many steps at least, and goes on for no more than so many s
+STEPS, MOST = 60, 20.0
 SURE, LITTLE, NOTHING = 0.05, 0.03, 0.01  # shares of a step: worth it, not worth it, none
 KEYS = ("decision", "share", "low", "high", "bound")
 HEAD = ("right", "fix for nothing", "without a figure", "off: median", "worst", "width: median", "holds")

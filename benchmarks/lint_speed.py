@@ -38,10 +38,8 @@ for path in sys.argv[1:]:
     with open(path, "rb") as file:
         ast.parse(file.read())
 """
-AS_INSTALLED = {
-    "PYTHONDONTWRITEBYTECODE": "",
-    "PYTHONPYCACHEPREFIX": str(BUILD / "bytecode"),
-}  # which pip compiles, too
+# which pip compiles, too
+AS_INSTALLED = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(BUILD / "bytecode")}
 CHECKS = """
 import sys
 from torchfix.torchfix import TorchChecker

@@ -124,9 +124,8 @@ def started(name: str, device: str, options: argparse.Namespace, seconds: float)
     flags += ["--no-dropout"] * options.no_dropout + ["--captured"] * options.captured
     flags += ([f"--half={options.half}"] if options.half else []) + (["--operators=-"] if options.operators else [])
     command = [sys.executable, "-W", "ignore", __file__, name, "--child", device, *flags]
-    env = os.environ | (
-        {} if seconds else {"SYNCSCOPE_OCL_BUILDS": "ahead"}
-    )  # these are processes beside each other already
+    # these are processes beside each other already
+    env = os.environ | ({} if seconds else {"SYNCSCOPE_OCL_BUILDS": "ahead"})
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
 
 

@@ -59,9 +59,8 @@ TURNS = (True, False, False, True)  # timed before a recording and again after i
 TURN = 0.04  # s that a turn takes at least
 LOOPS = Path(__file__).with_name("loops")
 LEARNED_FROM, HELD_OUT = LOOPS / "learned_from", LOOPS / "held_out"
-BUSY = (
-    "import os\nos.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))\nwhile True: pass"  # as other programs are
-)
+# as other programs are
+BUSY = "import os\nos.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))\nwhile True: pass"
 
 
 def loops_of(folder: Path) -> dict[str, Callable[[Any, Any], Step]]:

@@ -92,9 +92,8 @@ class Operators(TorchDispatchMode):
         super().__init__()
         self.marks, self.heard = Marks(), heard
         self.functions = Functions(self)
-        self.makes: bool | None = (
-            None  # whether what is made of no other tensor lies on the device; None outside of functions
-        )
+        # whether what is made of no other tensor lies on the device; None outside of functions
+        self.makes: bool | None = None
         self.silent = False
 
     def __torch_dispatch__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -53,11 +53,8 @@ COUNTED = "counted"  # what coverage calls the steps of a loop of which lines ar
 MOST = 60  # seconds of a processor for one step
 ROOT = Path(__file__).parents[1]
 SCORE = Path(os.environ.get("SYNCSCOPE_SHARED", ROOT.parent / "shared")) / "step-truth" / "score.py"
-ASIDE = (
-    str(Path(torch.__file__).parent) + os.sep,
-    str(Path(__file__).parent) + os.sep,
-    "<",
-)  # frames of these do not say whose wait it is; those of torchvision and torchmetrics do
+# frames of these do not say whose wait it is; those of torchvision and torchmetrics do
+ASIDE = str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep, "<"
 
 
 ANSWERS: dict[str, Any] = {

@@ -38,14 +38,8 @@ from syncscope.tracers.recording import Recording
 STEPS = 20  # of a recording
 
 Mode = Callable[[], contextlib.AbstractContextManager[Any]]
-LEAVE = {
-    "CUDA only",
-    "with sync",
-    "CPU + CUDA",
-    "operators",
-    "device alone",
-    "and calls",
-}  # columns that leave CUPTI attached
+# columns that leave CUPTI attached
+LEAVE = {"CUDA only", "with sync", "CPU + CUDA", "operators", "device alone", "and calls"}
 
 
 @contextlib.contextmanager

@@ -32,11 +32,8 @@ HERE = Path(__file__).parent
 CALLS = HERE / "calls"
 GROUPS = ("creation", "arrays", "indexing", "dunders", "methods")
 MODES = ("trace", "watch", "forbid", "dry", "cpu", "ocl")
-UNSAID = (
-    "empty",
-    "new_empty",
-    "linalg_lstsq",
-)  # operators whose values are whatever lay there, or depend on where it lies
+# operators whose values are whatever lay there, or depend on where it lies
+UNSAID = "empty", "new_empty", "linalg_lstsq"
 DECLARED = {  # what differs in a dry run or under --device, and has to
     "methods: t.cpu() is t": "a copy on the host is another tensor than the one on the device",
     "program: graph breaks": "nothing is compiled, for compiled code has no lines",

@@ -6,9 +6,8 @@ import sys
 
 with contextlib.suppress(FileNotFoundError):  # the folder is gone
     if sys.path and sys.path[0] in ("", os.getcwd()):  # a repository that is linted may hold a click.py
-        sys.path[0] = os.path.dirname(
-            sys.executable
-        )  # as for the command itself; `run` puts its program's folder there
+        # as for the command itself; `run` puts its program's folder there
+        sys.path[0] = os.path.dirname(sys.executable)
 
 from syncscope.cli import main
 

@@ -33,9 +33,8 @@ SURELY = 0.01  # and what of it must be there in nine of ten recordings
 LITTLE, AT_MOST = 0.015, 0.05  # likely less than the one, and in nine of ten recordings less than the other: leave it
 FAR = 0.4  # of a step: so much less is saved where each number's place is taken by some launches. There 2 of 5 saved nothing
 MUCH = 0.2  # on a busy processor, too, is worth a change: of 138 recordings there all gained whose rewrite adds no work
-SURELY_MUCH = (
-    0.1  # with this, MUCH is worth it also where more rows are computed, or launches take the place of what is read
-)
+# with this, MUCH is worth it also where more rows are computed, or launches take the place of what is read
+SURELY_MUCH = 0.1
 EXCHANGED = 0.1  # of a step, with other ranks: what one rank saves may be waited for them instead
 OFTEN = 0.5  # of what passes at once save besides the waits, that which fixes by hand were seen to save, in the median
 

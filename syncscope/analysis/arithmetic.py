@@ -20,9 +20,8 @@ THRICE = re.compile(r"tf32x3|3xtf32|x3tf32", re.IGNORECASE)
 HALF = re.compile(r"(?:^|[^a-z0-9])(?:bf16|fp16|f16)|s16816|__half|bfloat", re.IGNORECASE)
 CORES = re.compile(r"tf32|tensorop|s168[48]", re.IGNORECASE)  # instructions of tensor cores: float32 is TF32 there
 FEWER = {"winograd": "Winograd", "fft": "Fourier"}  # what a kernel's name has, and whose way to convolve that is
-POINTERS = re.compile(
-    r"elementwise_kernel<.*Array<char\s*\*, (\d+)>"
-)  # of tensors that a pointwise kernel of PyTorch is given
+# of tensors that a pointwise kernel of PyTorch is given
+POINTERS = re.compile(r"elementwise_kernel<.*Array<char\s*\*, (\d+)>")
 
 
 def arithmetic_of(kernels: Iterable[tuple[str, int]], narrow: bool) -> Arithmetic:

@@ -35,10 +35,8 @@ from syncscope.analysis.replay import replay
 from syncscope.model.bound import SavingBound
 
 EASIEST = Supposed(late="never", gone=True, slow=True, added="nothing", how="easiest")
-PACE = (
-    0.15,
-    0.4,
-)  # of the host's own work, where values are read, and where rows are asked for: then each call is another
+# of the host's own work, where values are read, and where rows are asked for: then each call is another
+PACE = 0.15, 0.4
 
 
 def bound_of(event_graph: EventGraph, graph: Graph, replayed: bool, heard: bool = True) -> SavingBound | None:

@@ -102,9 +102,8 @@ class NumberedLines:
             places = np.array([place for place, _ in self.pairs], np.intp)
             often = np.bincount(self.work, minlength=len(known))
             order = np.lexsort((often, places))
-            best = dict(
-                zip(places[order].tolist(), order.tolist(), strict=True)
-            )  # of a place the pair that launches most
+            # of a place the pair that launches most
+            best = dict(zip(places[order].tolist(), order.tolist(), strict=True))
             self.whose[back] = [best[of] for of in forward[back].tolist()]
         self.backward = np.zeros(len(self.work), bool)
         self.backward[back] = True
@@ -164,9 +163,8 @@ def _host(trace: Trace, event_graph: EventGraph, lines: NumberedLines, found: di
     found["launches"] = lines.sums(lines.item[inside])
     following = lines.before * len(lines.pairs) + lines.item
     pair = np.unique(following)
-    at = np.searchsorted(
-        pair, following
-    )  # of few different ones: in a fraction of the memory of what `np.unique` gives besides
+    # of few different ones: in a fraction of the memory of what `np.unique` gives besides
+    at = np.searchsorted(pair, following)
     spent = np.bincount(at, between, len(pair))
     most = np.zeros(len(lines.pairs))
     for number in np.argsort(spent, kind="stable").tolist():  # the largest of each line comes last

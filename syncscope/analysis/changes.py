@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 After = Literal["work", "launch", "never"]  # so late begins what was late for no recorded reason
 Added = Literal["nothing", "known", "most"]  # of what may run over all rows
-How = Literal[
-    "waits", "offered", "fixed", "easiest"
-]  # goes of selections whose rewrite takes rows all the same, or of all
+# goes of selections whose rewrite takes rows all the same, or of all
+How = Literal["waits", "offered", "fixed", "easiest"]
 
 
 @dataclass(frozen=True, slots=True)

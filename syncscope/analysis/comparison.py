@@ -17,16 +17,14 @@ from syncscope.model.report import Line, Report
 from syncscope.model.source import Place
 
 SLIGHT = 0.01  # the part of a step by which a prediction may miss and be true
-AS_MUCH = (
-    0.25  # the part by which what is waited for at one line may differ from what was at another, to be the same wait
-)
+# the part by which what is waited for at one line may differ from what was at another, to be the same wait
+AS_MUCH = 0.25
 FELT = 2.0  # times the difference of its calls: what a step may differ by (benchmarks/equal_recordings.py)
 FEWEST = 4  # steps of either, which by chance are all longer in one of seventy
 CHANCE = 20  # once in so many a sentence of a few steps may be wrong
 MOST_STEPS = 2000  # more nobody records
-COMMON = (
-    0.2  # of the device's work: of pairs of nine programs kernels of both did at most 0.18, of one recorded twice 0.95
-)
+# of the device's work: of pairs of nine programs kernels of both did at most 0.18, of one recorded twice 0.95
+COMMON = 0.2
 UNCOUNTED = 2  # the first step of a recording, and the last
 
 
@@ -72,16 +70,13 @@ class Comparison:
     pace: float = 1.0  # so many times as long the driver's calls that wait for nothing take in the second (`pace`)
     drift: float = 0.0  # of a step
     unforeseen: bool = False  # reads went, but what runs over all rows in their place may be anything
-    renamed: tuple[Place, Place] | None = (
-        None  # a read in a file of the first alone, and such a one in a file of the second alone
-    )
+    # a read in a file of the first alone, and such a one in a file of the second alone
+    renamed: tuple[Place, Place] | None = None
     devices: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())  # the names of those of either
     strangers: bool = False  # no kernel and no line that waits is in both
     common: float = 1.0  # the part of the device's work that kernels do which both have
-    timed: tuple[bool, bool] = (
-        False,
-        False,
-    )  # whether the step of either is as timed without a recording, for no replay fits
+    # whether the step of either is as timed without a recording, for no replay fits
+    timed: tuple[bool, bool] = False, False
     more: NewSyncs = field(default_factory=NewSyncs)  # what a step waits for more often
     as_recorded: str = ""  # why a step is another here than in the report of one of them
     kernels: tuple[WorkChange, ...] = ()  # of the device's work what takes longer or less, the largest difference first

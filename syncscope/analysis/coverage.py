@@ -31,9 +31,8 @@ WARM = 0.2  # the part of the counted steps that may be spent on what is done on
 SETTLES = 24  # steps of a program that as a rule hold some in which it is done
 CAPTURE = re.compile(r"StreamBeginCapture"), re.compile(r"StreamEndCapture")
 FEW = 0.05  # the part of the launches whose work may be missing: what ran when the recording ended
-UNLAUNCHED = (
-    0.5  # the part of the device's work that may have been launched before the recording, or by another process
-)
+# the part of the device's work that may have been launched before the recording, or by another process
+UNLAUNCHED = 0.5
 SHAPES = '"Input Dims"'
 
 

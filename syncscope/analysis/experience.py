@@ -29,10 +29,8 @@ COVERED = 0.8  # of recordings like this one
 RANKED = 0.82  # ... of which the quantiles are: the bound cuts off some of what they say
 NEARLY = 1e-9
 LONGER = 0.1  # of a step: where it became longer by more, the rewrite gave the device other work to do
-FLOOR, OF_SAID = (
-    0.05,
-    0.3,
-)  # what a figure is off by is proportional to this part of a step, and so much of what is said
+# what a figure is off by is proportional to this part of a step, and so much of what is said
+FLOOR, OF_SAID = 0.05, 0.3
 BUSY = 0.1  # the part of the processors, which are the device, that others had
 
 

@@ -30,15 +30,13 @@ class Graph:
     free: tuple[float, ...]  # when each queue had done what came before the recording
     together: tuple[tuple[int, ...], ...] = ()
     inferred: int = 0  # edges between queues that were guessed from times
-    assumed: int = (
-        0  # edges between queues that held nothing up: for calls that made a queue wait, nobody knows for what
-    )
+    # edges between queues that held nothing up: for calls that made a queue wait, nobody knows for what
+    assumed: int = 0
     odd: int = 0  # work that began late for no recorded reason: it is kept as late after the work before it
     crowded: int = 0  # work that began late because others had the device
     guessed: int = 0  # waits whose target was guessed from times
     ops: int = 0
     origin: int = 0  # time 0, ns of the trace
     begin: float = 0.0  # when the device came to the first step, where it had earlier ones to do
-    overlap: float = (
-        0.0  # the part of the host's calls in which two threads were in one, though they are put into one order
-    )
+    # the part of the host's calls in which two threads were in one, though they are put into one order
+    overlap: float = 0.0

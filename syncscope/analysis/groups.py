@@ -33,9 +33,8 @@ MOST = 0.7  # of the collectives of two queues that end together, where they are
 NEARLY_ALL = 0.9  # ... and nothing was lost: groups that others keep together have most of their ends in common, too
 CLEARLY = 0.1  # by which one group fits better than another
 STRONG = 8  # collectives of a queue that count for the offset of a clock: more are not surer
-SURELY = (
-    4  # that have to, where not all ranks are one group: the first of them sets the clock, and agrees with anything
-)
+# that have to, where not all ranks are one group: the first of them sets the clock, and agrees with anything
+SURELY = 4
 PAIRS = 1 << 20  # of ends that are compared where some were lost
 NAMED = 6  # groups in a note
 UNEVEN = ("SendRecv", "all_to_all")  # kinds of which each rank sends another amount

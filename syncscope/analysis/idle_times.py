@@ -133,9 +133,8 @@ def _idle(trace: Trace, rows: NDArray[np.intp], calls: NDArray[np.intp], since: 
 def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int) -> IdleTimes:
     """Each idle time given to its uses, reads and names."""
     launched = idle.call >= 0
-    begun = np.where(launched, trace.start[idle.call], idle.end).clip(
-        idle.start, idle.end
-    )  # until when the host had not launched
+    # until when the host had not launched
+    begun = np.where(launched, trace.start[idle.call], idle.end).clip(idle.start, idle.end)
     length = (idle.end - idle.start).astype(float)
     built = trace.rows(Kind.COMPILE)
     builds = union(trace.start[built], trace.end[built])

@@ -25,9 +25,8 @@ NEAR = 1_000_000  # ns between the ends of one collective: clocks drift, and a r
 SURE = 50_000  # ns between them, where there are as many on both sides, or nothing says that they are of one group
 VOTE = 100_000  # ns that offsets of one clock are apart
 RATHER = 0.8  # of the most votes, which an offset near to none needs to be taken
-OTHER_SIZE = (
-    0.5  # what a match of two sizes is worth: ranks may send different amounts, but more often they send the same
-)
+# what a match of two sizes is worth: ranks may send different amounts, but more often they send the same
+OTHER_SIZE = 0.5
 PAIRS = 1 << 20  # of ends that are compared for an offset
 
 
@@ -91,9 +90,8 @@ def matched(ranks: Sequence[Rank]) -> Matched:
     counts = defaultdict[tuple[str, str], list[int]](list)
     for key, members in who.items():
         group = key.group, key.kind
-        if len(members) > 1 and (
-            key.step in common or group not in known
-        ):  # by the steps that all have, if it is in them
+        # by the steps that all have, if it is in them
+        if len(members) > 1 and (key.step in common or group not in known):
             counts[group].append(len(members))
     usual = {group: statistics.median_low(many) for group, many in counts.items()}
     return Matched(
@@ -164,9 +162,8 @@ def _paired(there: Sequence[_End], here: Sequence[_End], offset: int) -> list[tu
         abs(one.at - end) <= SURE and one.size == other.size for one, end, other in zip(there, at, here, strict=True)
     ):
         return [(n, n) for n in range(len(here))]
-    best: list[tuple[float, _Pair | None]] = [
-        (0.0, None)
-    ]  # by how many of `here` were offered: what is matched, and how
+    # by how many of `here` were offered: what is matched, and how
+    best: list[tuple[float, _Pair | None]] = [(0.0, None)]
     for i, end in enumerate(there):
         first, last = bisect_left(at, end.at - end.near), bisect_right(at, end.at + end.near)
         best += [best[-1]] * (last + 1 - len(best))

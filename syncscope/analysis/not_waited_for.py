@@ -17,9 +17,8 @@ from syncscope.model.trace import Flag, Kind, Trace
 
 WRITES = {"clEnqueueWriteBuffer", "clEnqueueWriteBufferRect", "clEnqueueWriteImage"}
 LAUNCH, PUT = "clEnqueueNDRangeKernel", "aten::_index_put_impl_"
-BY_NO_MASK = re.compile(
-    r"index_put|where"
-)  # kernels of our device that put rows by their positions, or fill in a number
+# kernels of our device that put rows by their positions, or fill in a number
+BY_NO_MASK = re.compile(r"index_put|where")
 NAMED = 3  # lines
 
 

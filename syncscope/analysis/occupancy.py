@@ -95,10 +95,8 @@ def _filled(launch: Detail, device: Any, full: Full) -> float:
     if not units or not blocks or not threads:
         return 1.0
     if blocks == 1 and threads < WARP and not device.get("processor"):
-        blocks, threads = (
-            threads / BLOCK,
-            BLOCK,
-        )  # cut to its items: with more of them it is larger before there are others
+        # cut to its items: with more of them it is larger before there are others
+        blocks, threads = threads / BLOCK, BLOCK
     held = 1.0
     if full == "all" and not device.get("processor"):
         held = min(_held(launch, device, threads), BLOCKS)

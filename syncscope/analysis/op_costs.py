@@ -29,9 +29,8 @@ NARROW = re.compile(r"(c10::)?(Half|half|BFloat16|bfloat16|Float8_\w+)")  # floa
 
 # Which bytes move, where it is not "all inputs, and an output as large as they are broadcast":
 PARTS = re.compile(r"embedding|index|gather|scatter|slice|select|take|cache|nll_loss|sort|topk|unique|nonzero")
-WHOLE = re.compile(
-    r"sort|topk|unique|nonzero"
-)  # of these, the ones that read all of it: unknown is only what they make
+# of these, the ones that read all of it: unknown is only what they make
+WHOLE = re.compile(r"sort|topk|unique|nonzero")
 REDUCTIONS = re.compile(  # the output is small or no larger than the input
     r"(sum|nansum|mean|prod|max|min|amax|amin|aminmax|argmax|argmin|all|any|var|std|var_mean|std_mean|norm|linalg_vector_norm"
     r"|logsumexp|count_nonzero|equal|item|_local_scalar_dense|is_nonzero|mse_loss|l1_loss|smooth_l1_loss"

@@ -65,9 +65,8 @@ def priced(
         fixed = price_lines(event_graph.graph(supposed=Supposed(how="fixed")), members, unknown=unknown)
     costs = price_lines(rewritten, going, unknown=unknown) if stays or rewritten is not graph else waits
     adding = adding_lines(event_graph, report.lines, members)
-    firm = (
-        price_lines(rewritten, going, unknown=unknown | adding.keys()) if adding else costs
-    )  # of what adds no work, by itself
+    # of what adds no work, by itself
+    firm = price_lines(rewritten, going, unknown=unknown | adding.keys()) if adding else costs
     usual, step = report.bound.usual if report.bound else 1.0, costs.step or 1.0
     others, idle = crowded(event_graph), sum(line.idle_after for line in report.lines) / (report.step or 1.0)
 

@@ -33,9 +33,8 @@ OF_TORCH = (  # what reads like this in a file of torch's own is called: the use
 MEMCPY = re.compile(r"Memcpy|EnqueueWriteBuffer")
 AFTER_COPY = re.compile(r"StreamSynchronize$")
 CALL = 2  # what stands for a wait around which nothing was recorded: the call itself
-OURS = re.compile(
-    r"^(?:ProfilerStep#|host (?:waits|reads))|^PyTorch Profiler"
-)  # regions that say nothing of the user's code
+# regions that say nothing of the user's code
+OURS = re.compile(r"^(?:ProfilerStep#|host (?:waits|reads))|^PyTorch Profiler")
 OF_LIBRARIES = re.compile(r"^nccl:|^enumerate\(DataLoader\)")  # nor do these say where it stands
 REGION = "region "
 MODULE = re.compile(r"^nn\.Module: (?P<name>.+?)(?:_\d+)?$")

@@ -19,9 +19,8 @@ from syncscope.model.trace import Trace
 
 MOST = 0.5  # of the host's time that a recorder was seen to take; what is more is something else
 CLOSE = 0.002  # of a step
-SEEN = Recorder(
-    notes=1.0, share=0.3
-)  # PoCL, 18 loops: a share of 0.08 to 0.5 where one was needed, steps 0.9 to 1.7 times as long
+# PoCL, 18 loops: a share of 0.08 to 0.5 where one was needed, steps 0.9 to 1.7 times as long
+SEEN = Recorder(notes=1.0, share=0.3)
 
 
 def without_recorder(event_graph: EventGraph, trace: Trace) -> Graph:

@@ -134,9 +134,8 @@ class _OpCosts:
         self._ceilings = ceilings
         self._nesting = Nesting(trace, Kind.OP)
         self._known: dict[tuple[str, str], tuple[float, float, float, str]] = {}
-        self.ran: dict[
-            tuple[str, str], list[tuple[str, int]]
-        ] = {}  # the kernels of each, and their ns, the longest first
+        # the kernels of each, and their ns, the longest first
+        self.ran: dict[tuple[str, str], list[tuple[str, int]]] = {}
         rows = trace.rows(Kind.OP)
         pairs = np.unique(np.stack([trace.name[rows], trace.detail[rows]]), axis=1).T.tolist()
         texts = ((trace.names[name], trace.details[detail]) for name, detail in pairs if detail >= 0)

@@ -41,9 +41,8 @@ POSITIONS = frozenset({Op.NONZERO, Op.ARGWHERE, Op.WHERE})
 SELECTING = POSITIONS | {Op.MASK_READ, Op.MASKED_SELECT}
 PUT_BACK = re.compile(r"indexing_backward|index_put|mask_put|masked_scatter")  # kernels that put rows among all rows
 PUTTING = re.compile(r"index_put|mask_put|masked_scatter|IndexBackward|MaskedSelectBackward")  # operators that do that
-GATHERED = re.compile(
-    r"gather|index_elementwise|index_kernel", re.IGNORECASE
-)  # kernels that take rows by their positions
+# kernels that take rows by their positions
+GATHERED = re.compile(r"gather|index_elementwise|index_kernel", re.IGNORECASE)
 SORTED = re.compile(r"<long\b|radix_sort|arange|^Memset")  # kernels that sort positions before rows are put to them
 ZEROED = re.compile(r"fill|^Memset", re.IGNORECASE)  # what makes what they are put into
 LAID_OUT = re.compile(r"copy", re.IGNORECASE)  # kernels that lay out a tensor otherwise

@@ -40,9 +40,8 @@ class Ground:
     trace: Trace
     event_graph: EventGraph
     trusted: Fidelity
-    loops: Mapping[Place, int] = field(
-        default_factory=dict
-    )  # around what waits, whose passes need nothing of one another
+    # around what waits, whose passes need nothing of one another
+    loops: Mapping[Place, int] = field(default_factory=dict)
 
     @cached_property
     def graph(self) -> Graph:

@@ -55,9 +55,8 @@ def echo(
 def harmless(text: str, color: bool = False, commands: bool = False) -> str:
     """The lines with what would steer a terminal made visible, and so is the sign by which a CI runner would obey."""
     text = STEERS.sub(lambda m: m[0] if m[1] and color else visible(m[0]), text)
-    return (
-        text if commands else COMMAND.sub(lambda m: rf"{m[1] or ''}\u{ord(m[0][-1]):04x}", text)
-    )  # as JSON has it too
+    # as JSON has it too
+    return text if commands else COMMAND.sub(lambda m: rf"{m[1] or ''}\u{ord(m[0][-1]):04x}", text)
 
 
 class Harmless:

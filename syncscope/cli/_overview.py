@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from syncscope.model.report import Report
 
 WHOLE = 3  # so many are also shown each by itself; of more there is the table alone
-NAME, PLACE = (
-    26,
-    18,
-)  # columns for the name and the place, where these are as long; figures that leave less are left out
+# columns for the name and the place, where these are as long; figures that leave less are left out
+NAME, PLACE = 26, 18
 COLUMNS = ("step ms", "syncs", "idle", "answer", "saves", "between", "do first")
 WORDS = COLUMNS[3], COLUMNS[6]  # columns that hold words, too
 SPARE = ("between", "idle", "rank", "do first")  # what is left out, the first first

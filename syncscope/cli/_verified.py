@@ -30,12 +30,8 @@ if TYPE_CHECKING:
 
 
 IN_ONE_SAID, EACH_SAID = "in one process, some steps of each version", "each version in a process of its own"
-COLORS = {
-    "kept": "green",
-    "unproved": "yellow",
-    "open": "yellow",
-    "left out": "",
-}  # of what becomes of a fix, in the order in which they are shown
+# of what becomes of a fix, in the order in which they are shown
+COLORS = {"kept": "green", "unproved": "yellow", "open": "yellow", "left out": ""}
 MOST_TIMES = 50  # as many steps as were made, that anybody would wait for
 APART = 0.01  # two medians and a ratio that are this far apart are seen to be so, and want a word
 SELDOM = 15.0  # s between two lines of what is done, where none is written over

@@ -10,15 +10,8 @@ from syncscope.project.names import ancestry, lookup, outside
 from syncscope.project.syntax import walk
 from syncscope.tensors.instances import Instance
 
-OF_TENSORS = {
-    "device",
-    "dtype",
-    "shape",
-    "ndim",
-    "is_cuda",
-    "requires_grad",
-    "training",
-}  # whoever has them, gives the same
+# whoever has them, gives the same
+OF_TENSORS = {"device", "dtype", "shape", "ndim", "is_cuda", "requires_grad", "training"}
 RANDOM = {"bernoulli", "multinomial", "normal", "poisson", "dropout", "uniform", "rand", "randn", "randint", "randperm"}
 PLAIN_CALLS = {"len", "float", "int", "bool", "abs", "str", "round"}
 VALUES = frozenset((Value.TENSOR, Value.ARRAY, Value.SCALAR))

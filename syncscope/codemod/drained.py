@@ -42,14 +42,8 @@ LIGHT = (
 QUICK = ("torch.", "math.", "time.", "logging.", "warnings.", "wandb.", "mlflow.")
 SAID = re.compile(r"get_\w*(?:_group|_rank|_world_size)")
 """What says in which group of ranks, and where in it, this process is: that is looked up on the host."""
-ON_HOST = (
-    "numpy.",
-    "scipy.",
-    "textdistance.",
-    "Levenshtein.",
-    "editdistance.",
-    "jiwer.",
-)  # which ask nothing of the device, but may take long themselves
+# which ask nothing of the device, but may take long themselves
+ON_HOST = "numpy.", "scipy.", "textdistance.", "Levenshtein.", "editdistance.", "jiwer."
 KNOWN = (Value.TENSOR, Value.SCALAR, Value.SEQUENCE, Value.ARRAY)
 
 

@@ -12,9 +12,8 @@ from syncscope.codemod.text import Text, line_end
 from syncscope.model.finding import Edit
 from syncscope.model.source import Span
 
-PREAMBLE = re.compile(
-    rb"(?:#!.*\n)?(?:[ \t\f]*#.*c[o0]ding[:=].*\n)?"
-)  # the linter writes c0ding for what it has decoded
+# the linter writes c0ding for what it has decoded
+PREAMBLE = re.compile(rb"(?:#!.*\n)?(?:[ \t\f]*#.*c[o0]ding[:=].*\n)?")
 OF_PYTHON = ("import math", "import functools")  # what fixes write of Python's own
 LICENCE = re.compile(rb"(?:#.*\r?\n)+\r?\n")
 

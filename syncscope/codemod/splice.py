@@ -11,14 +11,8 @@ ATOMS = (
     cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.Integer, cst.Float, cst.List, cst.Dict, cst.Set, cst.SimpleString,
     cst.FormattedString, cst.ListComp, cst.DictComp, cst.SetComp,
 )  # fmt: skip
-DELIMITED = (
-    cst.Arg,
-    cst.Index,
-    cst.Element,
-    cst.Slice,
-    cst.DictElement,
-    cst.Assign,
-)  # what they hold needs no parentheses
+# what they hold needs no parentheses
+DELIMITED = cst.Arg, cst.Index, cst.Element, cst.Slice, cst.DictElement, cst.Assign
 SUMS = (cst.Add, cst.Subtract)
 PRODUCTS = (cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.MatrixMultiply, cst.Power)
 PLAIN = cst.Module([])  # writes single nodes down

@@ -228,9 +228,8 @@ class Templates:
         code = self.file.code
         between = {code[one.end : other.start] for one, other in itertools.pairwise(spans)}
         named = [self.file.text(each) for each in call.keywords]
-        plain = (
-            between <= {b", "} and code[spans[-1].end : span.end] == b")"
-        )  # no comma, no parentheses behind the last
+        # no comma, no parentheses behind the last
+        plain = between <= {b", "} and code[spans[-1].end : span.end] == b")"
         plain = plain and all(text.startswith(f"{k.arg}=") for k, text in zip(call.keywords, named, strict=True))
         if not plain or any(
             k.arg in keywords or k.value.col_offset - k.col_offset != len(f"{k.arg}=") for k in call.keywords

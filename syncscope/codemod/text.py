@@ -158,9 +158,8 @@ class Text:
     def callers(self) -> dict[ast.Call, ast.FunctionDef | ast.AsyncFunctionDef]:
         """The innermost function around each call that stands in one."""
         functions = (n for n in self.statements if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
-        return {
-            node: each for each in functions for node in walk(each) if isinstance(node, ast.Call)
-        }  # the inner ones later
+        # the inner ones later
+        return {node: each for each in functions for node in walk(each) if isinstance(node, ast.Call)}
 
     def once(self, what: str, make: Callable[[], Made]) -> Made:
         """What is made of all of a file, whichever site asks first."""

@@ -107,9 +107,8 @@ def host_plane(trace: Trace) -> Plane:
     """A line for each thread, with the steps among its events."""
     numbered = np.array([_last_number(name) for name in trace.names], np.int64)
     number_of = numbered[trace.name]
-    named = np.where(
-        trace.kind == Kind.STEP, len(trace.names), trace.name
-    )  # XProf adds the number to a step's name itself
+    # XProf adds the number to a step's name itself
+    named = np.where(trace.kind == Kind.STEP, len(trace.names), trace.name)
     trace = replace(trace, names=(*trace.names, "step"), name=named)
     plane = Plane(trace, 1, "/host:CPU")
     about = plane.refer("about", [Detail.of(text).about for text in trace.details], trace.detail)
@@ -135,9 +134,8 @@ def device_plane(trace: Trace, device: int) -> Plane:
     operators = trace.rows(Kind.OP)
     operator_of = dict(zip(trace.external[operators].tolist(), trace.name[operators].tolist(), strict=True)) | {-1: -1}
     full_names = [f"{name}:{name.rpartition('::')[2]}" for name in trace.names]
-    launches = [
-        _launch(Detail.of(text)) for text in (*trace.details, "")
-    ]  # the last is that of a kernel without details
+    # the last is that of a kernel without details
+    launches = [_launch(Detail.of(text)) for text in (*trace.details, "")]
     taken: set[int] = set()
     for index, lane in _lanes(trace, device):
         rows = np.flatnonzero((trace.lane == index) & np.isin(trace.kind, DEVICE))

@@ -40,9 +40,8 @@ def export_findings(report: Report) -> str:
     """The findings alone, as a list: each has the number of its form."""
     also = set(map(id, report.also))
     told = all_told(report.findings, report.also)
-    turns = sorted(
-        range(len(told)), key=lambda n: (turn(told[n]), told[n].place.path, told[n].place.line)
-    )  # whatever files were named first
+    # whatever files were named first
+    turns = sorted(range(len(told)), key=lambda n: (turn(told[n]), told[n].place.path, told[n].place.line))
     rank = {n: number for number, n in enumerate(turns, 1)}
     listed = [{"schema": 1, **finding(f), "also": id(f) in also, "rank": rank[n]} for n, f in enumerate(told)]
     return json.dumps(listed, indent=2) + "\n"

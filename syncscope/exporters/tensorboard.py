@@ -46,9 +46,8 @@ MOST_EVENTS = 900_000
 ENDING = ".pt.trace.json.gz"
 PAGE = ".page.json.gz"  # in place of it
 
-ROW = (
-    1_000_000_000  # thread number of the row of waits: above any the system gives, and a number, as the viewers demand
-)
+# thread number of the row of waits: above any the system gives, and a number, as the viewers demand
+ROW = 1_000_000_000
 
 
 def write(report: Report, folder: Path) -> list[Path]:

@@ -266,9 +266,8 @@ class Columns:
         head = self._head
         self.lost += sum(len(stack) for stack in self._open.values())
         columns: dict[str, Any] = self._filled
-        absent = [
-            name for name in SAID_BY_US if not len(columns[name])
-        ]  # of a file of others: one value stands for all
+        # of a file of others: one value stands for all
+        absent = [name for name in SAID_BY_US if not len(columns[name])]
         for name in (*absent, *(["at"] if not len(columns["at"]) else [])):
             del columns[name]
         for column in columns.values():

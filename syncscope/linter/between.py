@@ -38,12 +38,8 @@ SHORT = {  # calls that take no time to speak of
     "monotonic",
     "time",
 }
-MARKS = {
-    "trace.step",
-    "prof.step",
-    "profiler.step",
-    "p.step",
-}  # which end a step of the recording, and do no work of the loop
+# which end a step of the recording, and do no work of the loop
+MARKS = {"trace.step", "prof.step", "profiler.step", "p.step"}
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 Body = ast.Module | ast.stmt
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -27,17 +27,8 @@ from syncscope.linter.config import Config
 from syncscope.linter.tracked import still
 
 KEEP = 30 * 24 * 3600  # seconds after which a cache file that nobody used is removed
-ROOMS = (
-    "linter",
-    "opencl_c",
-    "rules",
-    "rewrites",
-    "codemod",
-    "tensors",
-    "heat",
-    "project",
-    "model",
-)  # what an answer hangs on
+# what an answer hangs on
+ROOMS = "linter", "opencl_c", "rules", "rewrites", "codemod", "tensors", "heat", "project", "model"
 LARGEST = 100_000  # files in one cache
 
 

@@ -48,9 +48,8 @@ class Config:
     refused: tuple[str, ...] = ()  # those that are named too, but may not: see `trust`
     min_confidence: str = "medium"
     all: bool = False
-    measured: bool = (
-        False  # something else says what waits in a step, as a recording does: each fix is what was asked for
-    )
+    # something else says what waits in a step, as a recording does: each fix is what was asked for
+    measured: bool = False
     backend: str = ""
     baseline: str = ""
     respect_gitignore: bool = True

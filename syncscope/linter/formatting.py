@@ -42,9 +42,8 @@ def _toml(raw: bytes) -> int:
         return 0
     tools = table.get("tool") if isinstance(table.get("tool"), dict) else {}
     said = [table, *(tools[t] for t in TOOLS if isinstance(tools.get(t), dict))]
-    return min(
-        (s[k] for s in said for k in KEYS if isinstance(s.get(k), int)), default=0
-    )  # a linter may allow for more
+    # a linter may allow for more
+    return min((s[k] for s in said for k in KEYS if isinstance(s.get(k), int)), default=0)
 
 
 def _ini(raw: bytes) -> int:

@@ -21,8 +21,7 @@ def check_names(configs: Iterable[Config]) -> None:
         if said:
             choices = sorted({*rulesets.selectable(config.rules), *BUILT_IN})
             for name in said:
-                if name not in choices and not (
-                    config.refused or rulesets.broken(config.rules)
-                ):  # or it is of one not loaded
+                # or it is of one not loaded
+                if name not in choices and not (config.refused or rulesets.broken(config.rules)):
                     hint = discover.did_you_mean(name, choices, "`syncscope explain` lists them all")
                     raise UserError(f"{said_at(name, config)}no rule is called {name!r}", hint)

@@ -27,9 +27,8 @@ MOST = 500  # waits of a function that are mended: one with more was written by 
 
 def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view: View, config: Config) -> Finding:
     """The finding with its fix, told in a line where nobody gains by reading more."""
-    scaled = (
-        finding.heat.reason is Reason.BY_DESIGN
-    )  # with an optimizer that is in sight there is a form that does not wait
+    # with an optimizer that is in sight there is a form that does not wait
+    scaled = finding.heat.reason is Reason.BY_DESIGN
     if site is None or (finding.short and not config.all and not scaled):
         return finding
     if finding.hot and view.function(site).depth <= DEEPEST:

@@ -35,9 +35,8 @@ ALLOW = re.compile(
     rb"(?://|/\*)[ \t]*syncscope:[ \t]*(?P<word>[A-Za-z][\w-]*)[ \t]*(?:\[(?P<rules>[^\]\n]*)\])?"
     rb"(?P<reason>(?:(?!\*/)[^\n])*)(?:\*/)?"
 )
-TESTS = re.compile(
-    r"(^|/)(\w+_)?(tests?|testing)(_\w+)?/|(^|/)test_[^/]*$|_test\.\w+$"
-)  # there, the host waits to compare
+# there, the host waits to compare
+TESTS = re.compile(r"(^|/)(\w+_)?(tests?|testing)(_\w+)?/|(^|/)test_[^/]*$|_test\.\w+$")
 COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 HIDDEN = re.compile(rb"\b(?:__)?kernel\s+(?:__attribute__\s*\(\(.*?\)\)\s*)?void\s+(\w+)\s*\(")
 

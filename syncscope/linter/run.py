@@ -63,9 +63,8 @@ class Files:
     said: dict[str, object] = field(default_factory=dict)
     configs: Configs = field(default_factory=Configs)
     problems: list[str] = field(default_factory=list)
-    strange: list[str] = field(
-        default_factory=list
-    )  # files that were named, and are called like nothing that is linted
+    # files that were named, and are called like nothing that is linted
+    strange: list[str] = field(default_factory=list)
     must_hold_some: bool = False  # somebody named them, and would take silence for there being no findings
 
     def config(self, path: str) -> Config:

@@ -22,13 +22,8 @@ from syncscope.project.syntax import each_of, statements, walk
 from syncscope.rules import Function, View
 
 NOTED = VALUES | COPIES  # what they fetch is often only noted, and can be later
-DRAINED = {
-    Reason.DRAINED,
-    Reason.DRAINED_IN,
-    Reason.ASKED_AFTER,
-    Reason.SAME_STATEMENT,
-    Reason.ENVIRONMENT,
-}  # what waits where nothing is in flight
+# what waits where nothing is in flight
+DRAINED = {Reason.DRAINED, Reason.DRAINED_IN, Reason.ASKED_AFTER, Reason.SAME_STATEMENT, Reason.ENVIRONMENT}
 REPEATED = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 NUMBERS = {"int", "float", "bool", "ndarray"}  # in what a function says that it gives, where nothing else is but these:
 HELD = {*NUMBERS, *"str None list tuple dict List Tuple Dict Optional Sequence np numpy".split()}

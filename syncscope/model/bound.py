@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-NEARLY = (
-    0.01  # by this part the device's or the host's own work may be shorter than the chain, and still be what is named
-)
+# by this part the device's or the host's own work may be shorter than the chain, and still be what is named
+NEARLY = 0.01
 
 
 SPOKEN = 0.1  # the part of a device's time that others had, from which it is spoken of

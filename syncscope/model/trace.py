@@ -132,9 +132,8 @@ class Meta(TypedDict, total=False):
     traced: StepLengths  # those of the recording, timed in the same way
     pinned: float | None  # bytes a ns that the device fetches from pinned memory, as measured on that machine
     read_ns: float  # what noting a read took besides it, usually
-    lines: dict[
-        str, dict[str, str]
-    ]  # of files that wait: by line, a hash of its text, then of each expression that waits there
+    # of files that wait: by line, a hash of its text, then of each expression that waits there
+    lines: dict[str, dict[str, str]]
     verified: dict[str, Any]  # what fixes were found to do, tried inside of the run: as `syncscope verify -o` has it
     others: float  # the part of its time (0 to 1) for which other processes kept this one from the processors
 

@@ -169,9 +169,8 @@ def in_cpp(code: bytes, root: Node) -> Iterator[Unit]:
     function, `text.append("__kernel void "); text += name;`. Of an `if` around such the first branch is taken."""
     joined: dict[tuple[int, str], list[Node]] = {}
     alone: list[Node] = []
-    todo: list[tuple[Node, int, bool]] = [
-        (root, -1, False)
-    ]  # each with its function, and whether it stands in an `else`
+    # each with its function, and whether it stands in an `else`
+    todo: list[tuple[Node, int, bool]] = [(root, -1, False)]
     while todo:
         node, function, is_other = todo.pop()
         function = node.start_byte if node.type == "function_definition" else function

@@ -58,9 +58,8 @@ class HostProgram:
     ordered: set[str] = field(default_factory=set)  # queues that are made here, and work in order
     released: set[str] = field(default_factory=set)  # what is unmapped or released
     changed: dict[int, set[str]] = field(default_factory=dict)  # names that are assigned in a loop, by its first byte
-    values: dict[tuple[int, str], str] = field(
-        default_factory=dict
-    )  # what a name is assigned in a function, or outside (-1)
+    # what a name is assigned in a function, or outside (-1)
+    values: dict[tuple[int, str], str] = field(default_factory=dict)
     timed: set[int] = field(default_factory=set)  # functions and loops that look at a clock, by their first byte
     kernels: list[KernelProgram] = field(default_factory=list)
 

@@ -49,9 +49,8 @@ class HostReader:
         self.program = HostProgram(code)
         self.starts = line_starts(code)
         self.modules = {"cl", "pyopencl", "cl_array", "array"}
-        self.kernels: dict[
-            str, str
-        ] = {}  # the names of kernels: `twice = program.twice`, `cl.Kernel(program, "twice")`
+        # the names of kernels: `twice = program.twice`, `cl.Kernel(program, "twice")`
+        self.kernels: dict[str, str] = {}
         self.events: dict[str, str] = {}  # the queue of each event
         self.made: dict[str, str] = {}  # what a name was assigned from: the last part of the function's name
 

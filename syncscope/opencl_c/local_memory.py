@@ -49,12 +49,10 @@ class LocalMemory:
         self.differing = divergence(program, routine)
         self.computed = set(computed(program, routine))
         self.since: dict[str, list[Access]] = {}  # the last barrier
-        self.moved: dict[
-            int, tuple[Access, frozenset[str]]
-        ] = {}  # what a loop has changed since an access of an earlier round
-        self.read: set[tuple[str, ...]] = (
-            set()
-        )  # what is read and written at two places is exchanged: `x[i]` and `x[j]`
+        # what a loop has changed since an access of an earlier round
+        self.moved: dict[int, tuple[Access, frozenset[str]]] = {}
+        # what is read and written at two places is exchanged: `x[i]` and `x[j]`
+        self.read: set[tuple[str, ...]] = set()
         self.written: set[tuple[str, ...]] = set()
         self.races: dict[int, tuple[Access, Access]] = {}  # the first of each access, by its first byte
 

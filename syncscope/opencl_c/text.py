@@ -28,9 +28,8 @@ QUALIFIERS = re.compile(
 )
 ATTRIBUTE = re.compile(rb"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)")
 WRAPPED = re.compile(rb'(?>\s+|//[^\n]*+|/\*.*?\*/)*+(?:R"(?P<mark>\w*)\(|[A-Z_]+\()', re.DOTALL)
-RAW = re.compile(
-    rb'R"(?P<mark>\w*)\((?P<text>.*?)(?:\)(?P=mark)"|\Z)', re.DOTALL
-)  # the last may be closed in another file
+# the last may be closed in another file
+RAW = re.compile(rb'R"(?P<mark>\w*)\((?P<text>.*?)(?:\)(?P=mark)"|\Z)', re.DOTALL)
 BLOCK_HEAD = re.compile(rb"\^\s*(?:\w+\s*)?(?:\([^(){};]*\))?\s*\{")  # a block of OpenCL 2.0, ^(int i) { ... }
 BLOCK_NAME = re.compile(rb"\(\s*\^(?=\s*\w+\s*\)\s*\()")  # void (^name)(void)
 ONCE = re.compile(
@@ -45,9 +44,8 @@ MACRO_LINE = re.compile(
     rb"^(?:[ \t]*+[A-Z_][A-Za-z0-9_]*+(?:[ \t]*+\((?:[^()\n]|\([^()\n]*\))*\))?+(?=[ \t]|\r?$))++[ \t]*+\r?$",
     re.MULTILINE,
 )
-MACRO_LOOP = re.compile(
-    rb"^[ \t]+[A-Z_][A-Z0-9_]{2,}[ \t]*\((?:[^()\n]|\([^()\n]*\))*\)(?=\s*\{)", re.MULTILINE
-)  # EACH(i, n) {
+# EACH(i, n) {
+MACRO_LOOP = re.compile(rb"^[ \t]+[A-Z_][A-Z0-9_]{2,}[ \t]*\((?:[^()\n]|\([^()\n]*\))*\)(?=\s*\{)", re.MULTILINE)
 MACRO_CALL = re.compile(rb"\b(\w+[ \t]*\()((?:[^()\n]|\([^()\n]*\))+)\)")
 BETWEEN = re.compile(rb"(?<=[\w)\]])[ \t]+[A-Z_]*OP(?:ERATOR|_?[A-Z]*)?[ \t]+(?=[\w(])")  # in.x BINARY_OPERATOR value.x
 NUMBERED = re.compile(rb"(?<=[(,])(\s*)\d(\d*_+)(?=\s*[,)])")  # ROUND(0_, 17)
@@ -63,9 +61,8 @@ BLOCK = re.compile(rb"[^\n]")
 DEFINED = re.compile(
     rb"^([ \t]*\#[ \t]*define[ \t]+(?P<name>\w+)(?:\([^()\n]*\))?)(?P<text>(?:\\\r?\n|[^\n])*)", re.MULTILINE
 )
-TEMPLATED = re.compile(
-    rb"\$\{[^{}\n]*\}|(?<=[\s(,*])%(?=[A-Za-z_])"
-)  # `${TYPE} x` and `%TYPE x`, that a generator puts in
+# `${TYPE} x` and `%TYPE x`, that a generator puts in
+TEMPLATED = re.compile(rb"\$\{[^{}\n]*\}|(?<=[\s(,*])%(?=[A-Za-z_])")
 
 
 START = attrgetter("start_byte")

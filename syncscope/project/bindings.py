@@ -48,9 +48,8 @@ def collect(body: Sequence[Any], bound: Bound) -> Bound:
                     bound[name] = [statement]
         elif kind in _DEFINES:
             known = bound.setdefault(statement.name, [])
-            known.insert(
-                0 if known and known[0].__class__ in _FUNCTIONS else len(known), statement
-            )  # those were overloads
+            # those were overloads
+            known.insert(0 if known and known[0].__class__ in _FUNCTIONS else len(known), statement)
         elif kind is ast.ImportFrom:
             for alias in statement.names:
                 bound.setdefault(alias.asname or alias.name, []).append(statement)

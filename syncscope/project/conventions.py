@@ -204,18 +204,11 @@ MADE_ONCE = tuple(
     Configuration Dataset Loader DataModule Callback Logger Error Exception Warning Scheduler Manager Writer Meter Metric
     Parameter Enum Thread Process Pool Policy Agent Env Environment Runner Engine""".split()
 )  # endings of classes, and of what they are derived from, whose objects are made before the training
-MADE_ONCE_BY = frozenset(
-    "forward training_step __getitems__ __iter__ __enter__ step".split()
-)  # ... and methods of such
+# ... and methods of such
+MADE_ONCE_BY = frozenset("forward training_step __getitems__ __iter__ __enter__ step".split())
 DATA_CLASSES = ("Dataset", "Collator", "Collate", "Collater", "Batcher")  # endings: their values live on the host
-PREPARING_CLASSES = (
-    *DATA_CLASSES,
-    "Transform",
-    "Tokenizer",
-    "Processor",
-    "ProcessingStrategy",
-    "FeatureExtractor",
-)  # never in the step
+# never in the step
+PREPARING_CLASSES = *DATA_CLASSES, "Transform", "Tokenizer", "Processor", "ProcessingStrategy", "FeatureExtractor"
 
 # -- functions
 
@@ -267,21 +260,17 @@ STATISTICS = re.compile(
     r"^_?log_(\w+_)?(norms|gradients?|weights?|param(eter)?s|updates|fields|stat(istic)?s|histograms?|config(uration)?)$"
 )  # functions that say much at once to a log, where they give nothing
 WEIGHT = re.compile(r"(^|_)(weight|scale|coeff?|coefficient|factor|lambda|beta|alpha|gamma)$")  # 0 switches a loss off
-AMOUNT = re.compile(
-    r"^(numel|len)$|(^|_)(sum|nums?|counts?|count_nonzero|total)(_|$)"
-)  # what is 0 where there is nothing
+# what is 0 where there is nothing
+AMOUNT = re.compile(r"^(numel|len)$|(^|_)(sum|nums?|counts?|count_nonzero|total)(_|$)")
 MANY = re.compile(r"^(range|trange|tqdm)$|batch|loader|epoch|sample")  # what a loop over many steps goes over
 WEIGHTS = re.compile(r"^(param_groups|(named_)?(parameters|buffers|modules|children)|state_dict|params)$")
 """What a model or an optimizer is made of."""
-WHOLE_PART = re.compile(
-    r"^_?(update|learn|train|fit|rollout|roll_out|collect)(_\w+)?$|epoch"
-)  # what an epoch is made of
-INNER_EPOCHS = re.compile(
-    r"(^|_)(update|ppo|inner|sgd|opt\w*|policy|critic|actor|value|[kv])_epochs?$"
-)  # of one update
-STEP_CALL = re.compile(
-    r"^(train(ing)?_((one|on)_)?(step|batch)|optimize_parameters)$"
-)  # ... which holds a backward pass
+# what an epoch is made of
+WHOLE_PART = re.compile(r"^_?(update|learn|train|fit|rollout|roll_out|collect)(_\w+)?$|epoch")
+# of one update
+INNER_EPOCHS = re.compile(r"(^|_)(update|ppo|inner|sgd|opt\w*|policy|critic|actor|value|[kv])_epochs?$")
+# ... which holds a backward pass
+STEP_CALL = re.compile(r"^(train(ing)?_((one|on)_)?(step|batch)|optimize_parameters)$")
 STEP = re.compile("backward|batch|step|train|update|learn|loss")  # what a training loop calls
 
 

@@ -28,10 +28,8 @@ SILENT: set[str] = set()
 
 _INSTALLED = "site-packages"
 _PASSED_BY = frozenset((_INSTALLED, "node_modules", "__pycache__"))
-_MOST, _MOST_FILES = (
-    60_000_000,
-    20_000,
-)  # bytes of Python in a project, and files of any kind: of larger ones nothing is said
+# bytes of Python in a project, and files of any kind: of larger ones nothing is said
+_MOST, _MOST_FILES = 60_000_000, 20_000
 
 
 def located(path: str) -> str:

@@ -15,9 +15,8 @@ _STEP = re.compile(
 _BACKWARD = re.compile(
     rf"^_*{_ASIDE}(?!_*(?:is|has|needs?|supports?|requires?|check|test|enable|disable|register|setup|build|get)_)\w+_backward$"
 )
-_CLIPS = re.compile(
-    r"^_?clip_grad(?:s|ients?)?(?:_(?:by_)?(?:norm|value)s?)?_?$"
-)  # between its backward pass and its end
+# between its backward pass and its end
+_CLIPS = re.compile(r"^_?clip_grad(?:s|ients?)?(?:_(?:by_)?(?:norm|value)s?)?_?$")
 _AROUND = re.compile(
     r"^_*(?:before|after)_(?:\w+_)?(?:exp|experience|epoch|fit|run|train|training|stage|task|experiment|simulation|session)$|"
     r"^_*(?:\w+_)?on_\w*(?:stage|epoch|loader|fit|train|training|experiment|simulation|run|validation|test|predict|exception|"

@@ -15,9 +15,8 @@ _ASKS = re.compile(
     rb"\n[ \t]*(?:if|elif|while|assert)\b([^\n]*)|float(?<!\wfloat)\((\w+)|int(?<!\wint)\((\w+)|bool(?<!\wbool)\((\w+)"
     rb"|a(?<!\wa)(?:ll|ny)\(([^\n]*)|m(?<!\wm)(?:in|ax)\(([^\n]*)"
 )  # each begins with a letter of its own: what begins otherwise is passed over fast
-_READS = re.compile(
-    rb"\.(?:item|tolist|nonzero|numpy)\(\)|\.(?:masked_select|unique|repeat_interleave)\("
-)  # tensors have them, arrays some
+# tensors have them, arrays some
+_READS = re.compile(rb"\.(?:item|tolist|nonzero|numpy)\(\)|\.(?:masked_select|unique|repeat_interleave)\(")
 _ARRAYS = re.compile(rb"\b(?:numpy|pandas|jax|tensorflow)\b")  # of which numbers are read as of tensors
 _OWN = {b"self", b"cls"}
 _WORD = re.compile(

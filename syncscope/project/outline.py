@@ -19,22 +19,15 @@ _DEFINED = (  # apart, for each is then looked for as a word
 )
 _BASES = re.compile(rb"[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)[ \t]*:")
 _IMPORTED = re.compile(rb"\n(?:from|import)\b[^\n(]*(?:\([^)]*\))?")  # no `^`, which is tried everywhere
-_FROM = re.compile(
-    rb"from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]{0,9999}\)|(?:[^\n\\]|\\\n)*)"
-)  # bounded, as what is never closed is looked at again and again
+# bounded, as what is never closed is looked at again and again
+_FROM = re.compile(rb"from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]{0,9999}\)|(?:[^\n\\]|\\\n)*)")
 _WHOLE = re.compile(rb"import(?<!\w import)[ \t]+([\w., \t]+)")
 _ALL = re.compile(rb"^__all__\s*\+?=\s*[\[(][^\])=]*[\])]", re.MULTILINE)
 _LEAST = 40  # bytes of a method that does something
 _COMMENT = re.compile(rb"#[^\n]*")
 _WORDS = bytes(c if chr(c).isalnum() or c in b"_." or c > 127 else ord(" ") for c in range(256))
-_LIBRARIES = (
-    b" torch.",
-    b" np.",
-    b" os.",
-    b" subprocess.",
-    b" math.",
-    b" shutil.",
-)  # whose functions are none of a project's
+# whose functions are none of a project's
+_LIBRARIES = b" torch.", b" np.", b" os.", b" subprocess.", b" math.", b" shutil."
 _NOBODYS = b" 0"  # before a name: a word that nothing is called
 
 

@@ -44,9 +44,8 @@ class Rewrite(Protocol):
     COMPILES: bool  # True: a compiler that takes a function whole takes it after the fix, too; it may be left out
     TOGETHER: bool | str  # True: what stands beside each other and is mended by it is one fix; it may be left out
     LOCAL: bool  # True: whoever reads what it suggests sees there whether it holds; it may be left out
-    LONG: (
-        bool  # True: what it writes is worth its lines only where it is known to run in every step; it may be left out
-    )
+    # True: what it writes is worth its lines only where it is known to run in every step; it may be left out
+    LONG: bool
     ROUNDS: bool  # True: where it is not safe the last bits of what is computed may be others; it may be left out
     BESIDE: bool  # True: it is offered beside another's fix, too, and made by hand alone; it may be left out
 

@@ -136,9 +136,8 @@ def uses_of(function: Function, site: Site, index: ast.Name) -> list[ast.Subscri
         return []
     start, loop, names = function.file.span(first).start, function.loop(first), function.names(index.id)
     anew = any(loop in [*function.around(n)] and function.file.span(n).start < start for n in function.binds(index.id))
-    again = [
-        n for n in names if loop is not None and loop in [*function.around(n)] and not anew
-    ]  # it comes round again
+    # it comes round again
+    again = [n for n in names if loop is not None and loop in [*function.around(n)] and not anew]
     rest = [n for n in names if function.file.span(n).start >= start or n in again]
     return found if len(rest) == len(found) and all(isinstance(n.ctx, ast.Load) for n in rest) else []
 

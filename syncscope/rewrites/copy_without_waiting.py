@@ -308,9 +308,8 @@ def from_host(site: Site, call: ast.Call, function: Function) -> bool:
     if call.func.attr == "cuda":
         return not (isinstance(moved, ast.Attribute) and stays_where_sent(function, moved, call))
     to_mps = any("mps" in ast.unparse(each) for each in (*call.args, *(k.value for k in call.keywords)))
-    if to_mps or may_be_given(
-        function, moved
-    ):  # on MPS the memory of the source is read later, when it may be another's
+    # on MPS the memory of the source is read later, when it may be another's
+    if to_mps or may_be_given(function, moved):
         return False
     match moved:
         case ast.Call(func=ast.Attribute(value=given, attr="long" | "int" | "bool" | "float"), args=[]):

@@ -13,9 +13,8 @@ from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.project.syntax import each_of
 
-MANY = (
-    2**20
-)  # values, from which on bincount is faster: it counts within a block first, and index_add_ adds each by itself
+# values, from which on bincount is faster: it counts within a block first, and index_add_ adds each by itself
+MANY = 2**20
 
 LONG = True
 EXAMPLES = (

@@ -103,10 +103,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     safety = Safety.UNSAFE
     if not centred and not one_value(function, function.fact(mean), mean) and not same_shape(function, mean, std):
         if even is None and function.pure(mean):
-            noise, parts["of"] = (
-                "{s} * torch.randn_like({of} + {s})",
-                mean,
-            )  # the one may be spread to the other's shape
+            # the one may be spread to the other's shape
+            noise, parts["of"] = "{s} * torch.randn_like({of} + {s})", mean
         else:
             changes.append(f"{text(mean)} and {text(std)} must have one shape")
             safety = Safety.SUGGEST

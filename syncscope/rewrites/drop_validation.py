@@ -16,13 +16,8 @@ from syncscope.model.finding import Fix, Safety
 from syncscope.rewrites import LEAST
 
 ASKED = ("log_prob", "cdf")  # what looks into a value
-CLOSED = (
-    "Categorical",
-    "Bernoulli",
-    "OneHotCategoricalStraightThrough",
-    "Multinomial",
-    "Binomial",
-)  # a 0 is a probability
+# a 0 is a probability
+CLOSED = "Categorical", "Bernoulli", "OneHotCategoricalStraightThrough", "Multinomial", "Binomial"
 
 OVER_OTHERS = ("torch.distributions.Independent", "torch.distributions.independent.Independent")
 

@@ -316,9 +316,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             draft.replace(part, index)
     title = f"look for the true elements of {mask.id} once, not {len(uses)} times"
     out_of_loop = isinstance(first, (ast.For, ast.AsyncFor))
-    fresh = isinstance(
-        getattr(definition, "value", None), (ast.Compare, ast.BinOp, ast.UnaryOp)
-    )  # it shares its memory
+    # it shares its memory
+    fresh = isinstance(getattr(definition, "value", None), (ast.Compare, ast.BinOp, ast.UnaryOp))
     surely = fresh and fact.ndim is not None and is_mask(fact) and not (beside or out_of_loop)
     if surely and all(same_shape(function, use.slice, use.value) for use in uses):
         return draft.fix(title, Safety.SAFE)

@@ -225,9 +225,8 @@ def _holds_alike(function: Function, move: ast.Call, call: ast.Call, dtype: Part
         or any(k.arg == "dtype" for k in call.keywords)
     ):
         return False
-    span = range(
-        function.file.span(call).end, function.file.span(move).start
-    )  # where it may be written to, or looked at
+    # where it may be written to, or looked at
+    span = range(function.file.span(call).end, function.file.span(move).start)
     held = move.func.value if isinstance(move.func, ast.Attribute) else None
     return not isinstance(held, ast.Name) or not any(
         function.file.span(use).start in span for use in function.reads(held.id) if use is not held

@@ -15,15 +15,8 @@ from syncscope.model.finding import Fix, Safety, Stays
 
 STAYS = Stays.LAST
 
-NOTES = {
-    "append",
-    "add_scalar",
-    "log",
-    "log_metric",
-    "update",
-    "set_postfix",
-    "write",
-}  # methods that keep or write down
+# methods that keep or write down
+NOTES = {"append", "add_scalar", "log", "log_metric", "update", "set_postfix", "write"}
 EXAMPLES = (
     Example(
         """

@@ -158,9 +158,8 @@ def unasked(function: Function, statement: ast.stmt | None) -> Fix | None:
     changes = leaves_all(MaskAsked(function, mask), statement.body)
     if changes is None or any(waits(function, part) for part in rest):
         return None
-    if not is_mask(function.fact(mask)) and "sum" in function.file.text(
-        test
-    ):  # of positive and negative numbers it may be 0
+    # of positive and negative numbers it may be 0
+    if not is_mask(function.fact(mask)) and "sum" in function.file.text(test):
         changes.insert(0, f"{function.file.text(mask)} must hold no negative numbers")
     draft = Draft(function)
     if rest:

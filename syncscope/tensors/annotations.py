@@ -164,9 +164,8 @@ def meaning(target: Fact, why: str = "") -> Fact:
         if word == "Variable":
             return tensor(confidence=3, why=why or "annotated as a tensor")
         if word[:1].isupper():
-            return Fact(
-                OTHER, confidence=3, ref=f"{ref}()"
-            )  # `DeviceMesh`, `Generator`: no tensor, whatever it is used like
+            # `DeviceMesh`, `Generator`: no tensor, whatever it is used like
+            return Fact(OTHER, confidence=3, ref=f"{ref}()")
     if word == "Tensor":
         return tensor(confidence=3, why=why or "annotated as a tensor")
     if ref.startswith("numpy.") and word in _ARRAYS:

@@ -33,10 +33,8 @@ from syncscope.tensors.joins import join
 from syncscope.tensors.left_behind import is_left_behind, movers, moves_along, moves_by_name
 from syncscope.tensors.settling import Settling
 
-_REGISTERS = (
-    re.compile(rb"register_buffer\("),
-    re.compile(rb"Parameter\("),
-)  # apart, for each is then looked for as a word
+# apart, for each is then looked for as a word
+_REGISTERS = re.compile(rb"register_buffer\("), re.compile(rb"Parameter\(")
 _PROPERTIES = frozenset(("property", "cached_property"))
 
 

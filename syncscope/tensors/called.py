@@ -158,9 +158,8 @@ def _run_module(call: Call, module: Fact) -> Fact:
     if isinstance(ref, str) and ref.endswith(".CTCLoss"):
         return external(call.named("torch.nn.functional.ctc_loss"))
     masked = isinstance(ref, str) and ref.endswith(".TransformerEncoder") and "src_key_padding_mask" in call.keywords
-    if masked and (
-        frame.heat is None or frame.heat.reason not in IN_TRAINING
-    ):  # in training the mask is not looked into
+    # in training the mask is not looked into
+    if masked and (frame.heat is None or frame.heat.reason not in IN_TRAINING):
         call.emit(Op.TRANSFORMER_MASK, call.node.func, tensor(confidence=2, why=call.node))
     size = call.keywords.get("output_size") if isinstance(ref, str) else None  # `conv_transpose(x, output_size=...)`
     if size is not None and (held := holds_tensor(size)) is not None:

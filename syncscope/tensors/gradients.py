@@ -30,9 +30,8 @@ from syncscope.tensors.of_a_batch import SHAPING
 BACKWARD = frozenset(("backward", "manual_backward"))
 _WAITING = frozenset((Op.MASK_READ, Op.MASK_WRITE, Op.INDEX_HOST))
 _DEEPEST, _MOST = 6, 60  # calls into calls, and functions that are looked into for one backward pass
-_ASKED = (
-    200  # calls, or selections, of which it is asked what they are made of: all that is before each is gone through
-)
+# calls, or selections, of which it is asked what they are made of: all that is before each is gone through
+_ASKED = 200
 _DATA = re.compile(
     r"(^|_)(prepare|unpack|collate|pre_?process|load|sample|fetch|next|get|to|device|batch|augment)(_|$)"
 )  # methods that give what is trained on

@@ -197,9 +197,8 @@ def _shared(call: Call) -> Fact | None:
         return None
     confidence = 2 if word == "item" or (word in OF_ARRAYS_ALONE and call.frame.alone) else 1
     if word == "cpu":
-        computed = isinstance(
-            at, (ast.BinOp, ast.UnaryOp, ast.Compare)
-        )  # no module or container can be calculated with
+        # no module or container can be calculated with
+        computed = isinstance(at, (ast.BinOp, ast.UnaryOp, ast.Compare))
         of_loss = conventions.is_loss(last_word(_detached(at))) or _is_step(at)
         confidence = 2 if computed or of_loss or _is_no_model(call) else confidence
     return _of_tensor(call, confidence, f"`.{word}()` of something unknown")

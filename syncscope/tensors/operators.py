@@ -146,9 +146,8 @@ def _dtype(one: Fact, other: Fact, operator: type[ast.operator]) -> Dtype:
     if one.dtype is other.dtype:
         if one.dtype is not BOOL:
             return one.dtype
-        return (
-            BOOL if operator in (*_BITWISE, ast.Mult, ast.Add, ast.Sub) else INT
-        )  # a product of two masks is one, too
+        # a product of two masks is one, too
+        return BOOL if operator in (*_BITWISE, ast.Mult, ast.Add, ast.Sub) else INT
     if FLOAT in (one.dtype, other.dtype) and other.kind in (TENSOR, SCALAR):
         return FLOAT
     if (one.dtype is INT and other.dtype is BOOL) or (one.dtype is BOOL and other.dtype is INT):
@@ -272,7 +271,6 @@ def boolean_operation(frame: Frame, node: ast.BoolOp) -> Fact:
     if result is None:
         return fact
     if result.kind is NOTHING_KNOWN and fact.device is HOST and node.op.__class__ is ast.And:
-        return fact.but(
-            confidence=min(fact.confidence, 2)
-        )  # `self.training and torch.rand([]) < p`: a flag comes first
+        # `self.training and torch.rand([]) < p`: a flag comes first
+        return fact.but(confidence=min(fact.confidence, 2))
     return join(result, fact)

@@ -45,9 +45,8 @@ from syncscope.tensors.of_a_batch import of_a_batch
 
 # A default says what is usual, not what comes.
 _USUAL = Fact(SCALAR, device=HOST, confidence=1)
-ON_HOST = Fact(
-    OTHER, device=HOST, confidence=3, ref=Tag.DEVICE
-)  # beside `device` it is another: where something is kept
+# beside `device` it is another: where something is kept
+ON_HOST = Fact(OTHER, device=HOST, confidence=3, ref=Tag.DEVICE)
 _LOADED = Fact(BATCH, confidence=1, why="a step is given what its loader made")
 _DEFAULTS = {int: _USUAL, float: _USUAL, bool: _USUAL, str: STRING}
 
@@ -208,9 +207,8 @@ class _Parameter(NamedTuple):
         matched = _matched(function, name) if said is UNKNOWN and name in conventions.MATCHED else None
         if matched is not None:
             return matched
-        if (
-            name == "outputs" and function.name == "on_train_batch_end"
-        ):  # of Lightning: what `training_step` gave, detached
+        # of Lightning: what `training_step` gave, detached
+        if name == "outputs" and function.name == "on_train_batch_end":
             return items(UNKNOWN, {"loss": tensor(confidence=2, why="`outputs` are those of the training step")})
         if weight == 2:
             told = documented(function, name) if said.dtype is ANY_DTYPE else said

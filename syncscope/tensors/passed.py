@@ -36,9 +36,8 @@ def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
                 and before.kind is fact.kind
                 and both.confidence < max(before.confidence, fact.confidence)
             ):
-                both = both.but(
-                    confidence=max(before.confidence, fact.confidence)
-                )  # a tensor for one caller is one for all
+                # a tensor for one caller is one for all
+                both = both.but(confidence=max(before.confidence, fact.confidence))
             if both != before:
                 function.passed[name] = both
                 news = news or both.kind is TENSOR

@@ -90,9 +90,8 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
     if _makes_its_like(function, calls) or _fills_another(function, every):
         return frozenset(id(each) for each in sending if dotted(each.func).startswith("self."))
     if function.cls is not None and function.name in _SENDERS and not is_module(function.cls):
-        handed = {
-            id(each.body) for each in every if isinstance(each, ast.Lambda)
-        }  # `self.apply(lambda x: x.to(device))`
+        # `self.apply(lambda x: x.to(device))`
+        handed = {id(each.body) for each in every if isinstance(each, ast.Lambda)}
         if of_each := handed & {id(each) for each in sending}:
             return frozenset(of_each)
     each_of, unpacked = _parts(every, given)

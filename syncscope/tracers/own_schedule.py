@@ -38,9 +38,8 @@ LONGEST = {Phase.OPENING: 10 * SECOND, Phase.BEFORE: SECOND, Phase.RECORDED: 8 *
 LEAST = {Phase.OPENING: 3, Phase.BEFORE: 3, Phase.RECORDED: 8, Phase.AFTER: 3}  # steps, however long they are
 MOST = {Phase.OPENING: 60, Phase.BEFORE: 100, Phase.RECORDED: 200, Phase.AFTER: 100}  # steps, however short they are
 FEW = 4  # the steps that are to be alike
-NARROW = (
-    0.03  # of a step: half the 95 % interval of the median recorded one, from which on more of them tell nothing new
-)
+# of a step: half the 95 % interval of the median recorded one, from which on more of them tell nothing new
+NARROW = 0.03
 ROOM = 24  # steps of a program that as a rule hold all of this
 ENOUGH = 6  # recorded steps from which on the opening is not needed
 

@@ -18,9 +18,8 @@ def left_behind(folder: Path) -> list[Path]:
     """What Python saw of each recording in this folder whose process, one of this user's, is gone; oldest first."""
     found = []
     for path in folder.glob(f"syncscope-*{record_file.SUFFIX}"):
-        with contextlib.suppress(
-            OSError, ValueError, KeyError, TypeError, UserError
-        ):  # of somebody else, or gone by now
+        # of somebody else, or gone by now
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, UserError):
             header, records = record_file.read(path)
             ours = path.stat().st_uid == os.getuid()
             if ours and header["source"] == python_events.NAME and len(records) and not _lives(int(header["pid"])):

@@ -26,9 +26,8 @@ from syncscope.tracers.columns import Builder
 MARK = Op.SYNC
 SLACK = 5000  # ns by which the clocks of the mark and the operator may disagree
 OPERATOR = re.compile(r"^(?!autograd::)\w+::")  # the autograd engine's own regions run operators and are none
-WAITS = re.compile(
-    r"Synchronize|MemcpyWithStream"
-)  # torch makes every copy that waits of an asynchronous one and the first
+# torch makes every copy that waits of an asynchronous one and the first
+WAITS = re.compile(r"Synchronize|MemcpyWithStream")
 PUT_BACK = re.compile(r"indexing_backward|index_put")  # a kernel of aten::index_put_
 COUNTING = re.compile(r"\bcub\b|cub::|rocprim")  # kernels of the nonzero() in it, which counts before it waits
 ENGINE = "torch/autograd/graph.py"  # whose line tells of the waits of a backward pass

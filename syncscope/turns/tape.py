@@ -83,9 +83,8 @@ class Heard:
             self.at += 1
             return self._kept[self.at - 1]
         before, self._asked = tape.inside, True
-        tape.inside += (
-            self._known
-        )  # what the steps themselves are a part of keeps nothing, and leaves it to those inside
+        # what the steps themselves are a part of keeps nothing, and leaves it to those inside
+        tape.inside += self._known
         try:
             value = self._give()
         except StopIteration:

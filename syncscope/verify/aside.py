@@ -102,9 +102,8 @@ def _number_of(stream: Any) -> int | None:
 def _flush() -> None:
     """What Python's files hold back goes where it belongs."""
     for one in gc.get_objects():
-        if issubclass(
-            type(one), io.TextIOWrapper | io.BufferedWriter
-        ):  # by its type: what stands in for others may wake up
+        # by its type: what stands in for others may wake up
+        if issubclass(type(one), io.TextIOWrapper | io.BufferedWriter):
             with suppress(OSError, ValueError):
                 if not one.closed and one.writable():
                     one.flush()

@@ -57,9 +57,8 @@ class CallersLoop:
             and node.col_offset == self._loop.col_offset
         )  # fmt: skip
         own = led(ast.Module([loop], []), self._names, SITE)
-        site = (
-            SITE + sum(1 for node in ast.walk(own) if _asks_for_site(node)) - 1
-        )  # loops inside of it have theirs before
+        # loops inside of it have theirs before
+        site = SITE + sum(1 for node in ast.walk(own) if _asks_for_site(node)) - 1
         frame, of_module = self._frame, isinstance(self._scope, ast.Module)
         known = {} if of_module else {name: value for name, value in frame.f_locals.items() if name.isidentifier()}
         if not of_module:

@@ -12,10 +12,8 @@ import sys
 import warnings
 from typing import Any
 
-WORKSPACE = (
-    "CUBLAS_WORKSPACE_CONFIG",
-    ":4096:8",
-)  # without it cuBLAS and cuDNN's recurrent layers may not be; NVIDIA's, cuBLAS 2.1.4
+# without it cuBLAS and cuDNN's recurrent layers may not be; NVIDIA's, cuBLAS 2.1.4
+WORKSPACE = "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
 
 
 def from_the_start() -> None:

@@ -268,9 +268,8 @@ class Processes:
 
     def _serve(self, more: int = 1) -> None:
         """Has a process there from which so many more runs can be forked."""
-        if (
-            self._served >= ROUNDS or sys.platform != "linux"
-        ):  # elsewhere a fork of a large process is not to be trusted
+        # elsewhere a fork of a large process is not to be trusted
+        if self._served >= ROUNDS or sys.platform != "linux":
             self._end()
         if self._server is None:
             with self.spent.on(IMPORTS):

@@ -120,9 +120,8 @@ class Verification:
     interrupted: bool = False
     refused: bool = False  # something changed values beyond its text, or did not run
     files: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # that change: before and after
-    open_files: dict[str, tuple[bytes, bytes]] = field(
-        default_factory=dict
-    )  # the same of what is good, but not decided
+    # the same of what is good, but not decided
+    open_files: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
     error: UserError | None = None  # why it ended
 
     @property

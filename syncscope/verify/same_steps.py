@@ -24,11 +24,8 @@ from syncscope.verify.request import RESULT, Request
 from syncscope.verify.snapshot import Snapshot
 
 SETTLE = 2  # steps that do not count
-STEPS = (
-    18,
-    8,
-    3,
-)  # that are compared; fewer, where these take long, and the fewest only where a loop ends before. With SETTLE
+# that are compared; fewer, where these take long, and the fewest only where a loop ends before. With SETTLE
+STEPS = 18, 8, 3
 # multiples of 5: what is done every few steps is done in the same of them
 
 

@@ -56,9 +56,8 @@ class Runner(NamedTuple):
             os.write(self.go, b".")
         while True:
             if ears.wait(self.told, ENDED) and os.read(self.told, 1):
-                self._signal(
-                    signal.SIGSTOP
-                )  # its loader's workers, too: batches that they make meanwhile would be for free
+                # its loader's workers, too: batches that they make meanwhile would be for free
+                self._signal(signal.SIGSTOP)
                 return None
             ended, status = os.waitpid(self.child, os.WNOHANG)  # what it has started may keep the pipe open
             if ended:

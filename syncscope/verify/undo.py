@@ -58,9 +58,8 @@ class _Undo:
     def __init__(self, journal: Path) -> None:
         self._journal = journal
         self._was: dict[str, Standing] = {}  # by path: the first time that somebody looked, nobody had changed it
-        self._first: dict[
-            tuple[int, int], Standing
-        ] = {}  # by inode, which stays that file's as long as we have a name of it
+        # by inode, which stays that file's as long as we have a name of it
+        self._first: dict[tuple[int, int], Standing] = {}
         self._copies: dict[tuple[int, int], str] = {}  # by inode
         self._large: dict[tuple[int, int], tuple[str, int]] = {}
         self._asides: list[str] = []

@@ -164,9 +164,8 @@ def difference(
     at = ""
     before, after = _by_piece(one.reads, piece), _by_piece(other.reads, of_other)
     worst, compared = 0.0, 0
-    moved: dict[str, list[NotedValue]] = defaultdict(
-        list
-    )  # by file: what is read in another piece, perhaps in another step
+    # by file: what is read in another piece, perhaps in another step
+    moved: dict[str, list[NotedValue]] = defaultdict(list)
     summed = {held.number for noted in one.held.values() for held in noted if held.by == PYTHON}
     for key, mine in before.items():
         is_later = sum(step in after.get(key, {}) for step in mine) < SELDOM * len(mine)

@@ -11,9 +11,8 @@ def loop(torch: Any, device: Any) -> Step:
     nn, functional = torch.nn, torch.nn.functional
     torch.manual_seed(0)
     tokens, width, inner, experts, classes = (4096, 512, 1024, 8, 64) if device.type == "cuda" else (96, 24, 48, 4, 10)
-    longest = (
-        2 * tokens // experts
-    )  # twice as much as if all were chosen alike; who comes later is let through as he is
+    # twice as much as if all were chosen alike; who comes later is let through as he is
+    longest = 2 * tokens // experts
 
     class Experts(nn.Module):  # type: ignore[name-defined]  # torch is a parameter
         def __init__(self) -> None:

@@ -4,9 +4,8 @@ import functools
 import sys
 import types
 
-sys.modules["torchvision.models.utils"] = types.SimpleNamespace(
-    load_state_dict_from_url=None
-)  # torchvision's own is gone
+# torchvision's own is gone
+sys.modules["torchvision.models.utils"] = types.SimpleNamespace(load_state_dict_from_url=None)
 
 from LibMTL import Trainer, architecture, weighting
 from LibMTL.loss import CELoss
@@ -15,10 +14,8 @@ from LibMTL.model import resnet18
 from LibMTL.model.resnet import BasicBlock, ResNet
 from LibMTL.model.resnet_dilated import resnet_dilated
 
-for each in (
-    torch.nn.Module,
-    torch.optim.Optimizer,
-):  # gradients are zeros, as they were in the torch it was written for
+# gradients are zeros, as they were in the torch it was written for
+for each in (torch.nn.Module, torch.optim.Optimizer):
     each.zero_grad = functools.partialmethod(each.zero_grad, set_to_none=False)
 
 TASKS, CLASSES, SIDE = ("amazon", "dslr", "webcam"), 5, 16

@@ -4,9 +4,8 @@ from unittest import mock
 
 absent("jax jaxlib gdown")
 
-with mock.patch.object(
-    torch.cuda, "is_available", lambda: True
-):  # its modules ask for the device where they are imported
+# its modules ask for the device where they are imported
+with mock.patch.object(torch.cuda, "is_available", lambda: True):
     import catenets.models.torch as M
 
 ROWS, WIDTH = 320, 6

@@ -4,9 +4,8 @@ from unittest import mock
 
 absent("wandb")
 
-with mock.patch.object(
-    torch.cuda, "is_available", lambda: True
-):  # its modules ask for the device where they are imported
+# its modules ask for the device where they are imported
+with mock.patch.object(torch.cuda, "is_available", lambda: True):
     from pykt.models.akt import AKT
     from pykt.models.atkt import ATKT
     from pykt.models.deep_irt import DeepIRT

@@ -146,9 +146,8 @@ def filler(number: ast.expr) -> str:
 def new_number(draft: Draft, of: ast.expr, number: ast.expr) -> Part:
     """A number as a tensor with the dtype of another one and on its device: `x.new_full((), 0.5)`, `x.new_ones(())`."""
     value = number.value if isinstance(number, ast.Constant) else None
-    word = (
-        ("ones" if value else "zeros") if isinstance(value, bool) else filler(number)
-    )  # its dtype is that of the other
+    # its dtype is that of the other
+    word = ("ones" if value else "zeros") if isinstance(value, bool) else filler(number)
     return draft.part(f"{{x}}.new_{word}(()" + (", {number})" if word == "full" else ")"), x=of, number=number)
 
 

@@ -14,9 +14,8 @@ COUNTED = {"torch.long", "torch.int", "torch.double", "torch.float"}  # dtypes i
 CONVERTIBLE = ALIKE | {"torch.eye", "torch.arange", "torch.linspace"}
 SPREAD = {"torch.rand", "torch.randn"}  # drawn in any floating dtype
 CONVERT = set("long float double int half bool".split())
-KEEPS = CONVERT | set(
-    "unsqueeze view reshape repeat flatten t transpose permute detach".split()
-)  # `expand` lays out nothing whole
+# `expand` lays out nothing whole
+KEEPS = CONVERT | set("unsqueeze view reshape repeat flatten t transpose permute detach".split())
 
 
 class MadeAndSent(NamedTuple):
@@ -90,9 +89,8 @@ def as_dtype(function: Function, converted: ast.Call) -> ast.expr | str | None:
             func=ast.Attribute(attr="to" | "type" as how), args=[ast.Attribute(attr=word) as given], keywords=[]
         ):
             known = (function.dotted(given) or "").removeprefix("torch.") in DTYPES
-            return (
-                given if known or (how == "to" and word == "dtype") else None
-            )  # `type` takes classes and strings, too
+            # `type` takes classes and strings, too
+            return given if known or (how == "to" and word == "dtype") else None
         case ast.Call(
             func=ast.Attribute(attr="long" | "float" | "double" | "half" | "bool" | "int" as word), args=[], keywords=[]
         ):

@@ -203,9 +203,8 @@ def summed(
     of_whole = dtype is Dtype.INT or counted is not None
     whole = of_whole and all(isinstance(s, int) for s in starts) and added.factor is None
     surely = dtype is Dtype.FLOAT or all(isinstance(s, float) for s in starts) or is_float(function, tensor)
-    divided = dtype is Dtype.UNKNOWN and only_divided(
-        function, added.total.id, added
-    )  # which makes a float of whatever it is
+    # which makes a float of whatever it is
+    divided = dtype is Dtype.UNKNOWN and only_divided(function, added.total.id, added)
     return Summed(whole, counted, surely) if dtype is not Dtype.BOOL and (whole or surely or divided) else None
 
 

@@ -191,9 +191,8 @@ def results(loop: Node, swaps: set[str]) -> set[str]:
     while True:
         before = len(found)
         for node in walk(loop):
-            if (
-                node.type == "call_expression" and callee(node) in swaps
-            ):  # C11's writes what it found where its second argument points
+            # C11's writes what it found where its second argument points
+            if node.type == "call_expression" and callee(node) in swaps:
                 given = "".join(map(said, arguments(node)[1:2]))
                 found |= set(re.findall(r"\w+", given)) if given.startswith("&") else set()
             target, value = assigned(node)

@@ -38,9 +38,8 @@ from syncscope.opencl_c.text import Node, part, said, sign, walk
 SEVERITY = Severity.WARNING
 FAMILY = Family.KERNEL
 SEEN_AS = ()
-IN_STEP = re.compile(
-    r"sub_?group|sub_?wave|wave_?(?:front|size)|warp|simd", re.IGNORECASE
-)  # who knows that items are in step
+# who knows that items are in step
+IN_STEP = re.compile(r"sub_?group|sub_?wave|wave_?(?:front|size)|warp|simd", re.IGNORECASE)
 STEP = 64  # items, at most, that some devices run in step
 EXAMPLES = (
     KernelExample(
@@ -179,9 +178,8 @@ def is_sure(program: KernelProgram, routine: Routine, before: Access, after: Acc
     if not routine.is_kernel or routine.variables[after.array].is_volatile or in_step or meant:
         return False
     shared = set(before.guards) & set(after.guards)
-    if shared and not any(
-        is_halved(program, routine, guard) for guard in shared
-    ):  # `if (l > i)`, and an index up to i: whom it lets in may meet nobody
+    # `if (l > i)`, and an index up to i: whom it lets in may meet nobody
+    if shared and not any(is_halved(program, routine, guard) for guard in shared):
         return False
     for guard in {*before.guards, *after.guards}:
         compared = (

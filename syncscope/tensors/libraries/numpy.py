@@ -28,14 +28,8 @@ _NO_ARRAYS = frozenset(
 )
 _PYTHON_FLOATS = frozenset(("double", "float64"))  # they derive from Python's, and ask a tensor as `float(x)` does
 _DRAWN = frozenset("choice randint uniform normal rand randn random beta exponential poisson binomial".split())
-_SIZE_AT = {
-    "choice": 1,
-    "rand": 0,
-    "randn": 0,
-    "random": 0,
-    "exponential": 1,
-    "poisson": 1,
-}  # else behind two parameters
+# else behind two parameters
+_SIZE_AT = {"choice": 1, "rand": 0, "randn": 0, "random": 0, "exponential": 1, "poisson": 1}
 _BY_DIMENSION = frozenset("nonzero tril_indices triu_indices diag_indices unravel_index ix_ meshgrid".split())
 """Functions and methods that give an array for each dimension; `where` does so of a condition alone."""
 _OF_NUMBERS = frozenset("prod isscalar ndim log2 ceil floor sqrt".split())  # of a number they give a number

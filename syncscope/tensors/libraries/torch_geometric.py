@@ -34,12 +34,8 @@ _PREPARING = frozenset(
     """coalesce to_undirected is_undirected contains_self_loops contains_isolated_nodes remove_isolated_nodes
     structured_negative_sampling_feasible""".split()
 )
-_PLACES = {
-    "subgraph": 1,
-    "bipartite_subgraph": 1,
-    "k_hop_subgraph": 2,
-    "mask_select": 2,
-}  # else the first
+# else the first
+_PLACES = {"subgraph": 1, "bipartite_subgraph": 1, "k_hop_subgraph": 2, "mask_select": 2}
 # Those that do so in training only, and where it stands how much is dropped, and the flag.
 _DROPPING = {
     "dropout_edge": (1, 3),

@@ -145,9 +145,8 @@ def _copied_from_host(call: Call, device: Device) -> None:
         or (first.kind is NOTHING_KNOWN and is_setting(call.first_node))
     )
     asked = word == "tensor" or sends or first.kind is ARRAY or first.ref in _NO_TENSORS or _is_handed_over(call)
-    confidence = min(
-        3 if of_host else 2 if asked else 1, _there(call, device)
-    )  # `as_tensor` of a tensor copies nothing
+    # `as_tensor` of a tensor copies nothing
+    confidence = min(3 if of_host else 2 if asked else 1, _there(call, device))
     call.emit(Op.TENSOR_LITERAL, call.first_node, tensor(device=device, confidence=confidence, why=call.node))
 
 

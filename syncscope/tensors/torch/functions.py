@@ -226,9 +226,8 @@ def _tensor_split(call: Call) -> Fact:
 def _split(call: Call) -> None:
     """By a list of sizes that are tensors: each is asked."""
     sizes = call.given(1, "split_size_or_sections")
-    if (
-        sizes.kind is SEQUENCE and not sizes.elements and (held := holds_tensor(sizes)) is not None
-    ):  # else its slot tells
+    # else its slot tells
+    if sizes.kind is SEQUENCE and not sizes.elements and (held := holds_tensor(sizes)) is not None:
         call.emit(Op.SIZE, call.node_of(1, "split_size_or_sections"), held)
 
 
@@ -298,9 +297,8 @@ def by_schema(call: Call, signature: Signature) -> Fact:
     """A torch function over tensors: the result by its schema, dtype and dimensions by its name."""
     word, node = call.word, call.node
     first = call.args[0] if call.args else call.keywords.get("input", UNKNOWN)
-    held = (
-        element(first) if first.kind is BATCH else holds_tensor(first)
-    )  # a loader gives a batch that is one tensor, too
+    # a loader gives a batch that is one tensor, too
+    held = element(first) if first.kind is BATCH else holds_tensor(first)
     device = _device_of_result(call, first)
     seen = held or tensor(device=device, confidence=2, why=node)  # what waits, where it does
     if call.name in OCL_FALLBACK and device is not HOST:

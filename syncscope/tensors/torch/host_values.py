@@ -91,9 +91,8 @@ class _Selected:
     def __init__(self, parts: int) -> None:
         self._parts = parts
         self.gathered: int | None = None  # how surely one of them is positions
-        self._sure = self._guessed = (
-            False  # whether one is known to be positions, and whether one may as well be a mask
-        )
+        # whether one is known to be positions, and whether one may as well be a mask
+        self._sure = self._guessed = False
         self._single = self._several = 0
         self._unknown = 0  # of which nothing is known: a number each, or positions
         self.whole = True  # every part takes one element of its dimension
@@ -128,9 +127,8 @@ class _Selected:
                 return max(self.gathered, 2)
             return 2 if self._guessed and self._sure else self.gathered  # a mask stands beside no positions
         if parts > 1 and self._unknown + single == parts and ndim in (None, parts):
-            return (
-                2 if ndim is not None or single == 0 else 1
-            )  # numbers or positions: what is put there is copied for both
+            # numbers or positions: what is put there is copied for both
+            return 2 if ndim is not None or single == 0 else 1
         if not self.whole:
             return None
         if ndim is None:

@@ -33,9 +33,8 @@ from syncscope.tensors.sent_parts import sends_a_part
 from syncscope.tensors.torch.signatures import DTYPE_NAMED, FACTORIES
 
 FROM_NOTHING = set("zeros ones full eye arange linspace logspace rand randn randint randperm".split())
-_STAYING = (
-    (CONVERTING - {"to"}) | SHAPING | SAME | {"squeeze", "select", "clone"}
-)  # methods that leave a tensor where it is
+# methods that leave a tensor where it is
+_STAYING = (CONVERTING - {"to"}) | SHAPING | SAME | {"squeeze", "select", "clone"}
 
 
 def to_the_host(call: Call) -> Fact:

@@ -111,15 +111,8 @@ def is_computed(fact: Fact) -> bool:
 
 
 _FAR = 8  # links of what a fact was derived from
-_ONLY_NUMBERS = (
-    ast.Sub,
-    ast.FloorDiv,
-    ast.Mod,
-    ast.Div,
-    ast.Pow,
-    ast.LShift,
-    ast.RShift,
-)  # of bools PyTorch refuses them
+# of bools PyTorch refuses them
+_ONLY_NUMBERS = ast.Sub, ast.FloorDiv, ast.Mod, ast.Div, ast.Pow, ast.LShift, ast.RShift
 
 
 def gives_numbers(node: ast.BinOp | ast.AugAssign) -> bool:

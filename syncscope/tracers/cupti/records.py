@@ -66,9 +66,8 @@ def add_records(builder: Builder, found: NDArray[Any], origin: int, process: int
         name=events.numbers("name", waits, ["fn"], _kind),
         detail=events.numbers("detail", waits, ["fn", "queue", "a", "b"], _wait),
     )
-    worked = (
-        len(kernels) or len(copies) or len(fills)
-    )  # else those of another source are the devices, by the same numbers
+    # else those of another source are the devices, by the same numbers
+    worked = len(kernels) or len(copies) or len(fills)
     meta: dict[str, Any] = {"devices": _devices(records, names)} if worked else {}
     if lost:
         done = max(int(rows["corr"].max(initial=-1)) for rows in (kernels, copies, fills))

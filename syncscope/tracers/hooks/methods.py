@@ -48,9 +48,8 @@ class Hooks:
         number = in_c.hear(function, before) if in_c is not None else None
         if number is None:
             owner = _in_python(owner, name)
-            if (
-                not isinstance(owner, type) or owner.__flags__ & HEAP
-            ):  # of others no function can be replaced: not heard
+            # of others no function can be replaced: not heard
+            if not isinstance(owner, type) or owner.__flags__ & HEAP:
                 self._in_python.append((owner, name, before))
         else:
             self._numbers += (number,)

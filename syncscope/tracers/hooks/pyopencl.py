@@ -97,10 +97,8 @@ def _pyopencl(module: Any) -> None:
     patches.replace_all(_methods(library))
 
 
-QUEUE, ASKED = (
-    HERE + "kernels/queue.py",
-    HERE + "kernels/backend.py",
-)  # where our device waits, and where a program asks it to
+# where our device waits, and where a program asks it to
+QUEUE, ASKED = HERE + "kernels/queue.py", HERE + "kernels/backend.py"
 
 
 def _driver(op: str, original: Callable[..., Any]) -> Callable[..., Any]:

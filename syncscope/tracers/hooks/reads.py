@@ -92,9 +92,8 @@ mute: Callable[[], bool] | None = None
 unmute: Callable[[], object] | None = None
 # The thread that called backward, so that reads of the autograd threads, which have no frame of the user, get its line.
 backward: list[Seen] = []
-passes: list[tuple[int, int, Seen]] | None = (
-    None  # those that have ended: begin, end and caller; where somebody wants to know
-)
+# those that have ended: begin, end and caller; where somebody wants to know
+passes: list[tuple[int, int, Seen]] | None = None
 
 
 # Code of a library's function in Python whose reads are of another op than the function in C that it calls says.

@@ -112,9 +112,8 @@ class Tables:
             return False
         self.tables[table] = origin
         vendor = (c.c_void_p * SLOTS).from_address(table)
-        hooks = [
-            hook for hook in library.hook_list()[: library.number_of_hooks()] if vendor[hook.slot]
-        ]  # some are empty
+        # some are empty
+        hooks = [hook for hook in library.hook_list()[: library.number_of_hooks()] if vendor[hook.slot]]
         originals = (c.c_void_p * SLOTS)(*vendor)
         for hook in hooks:  # what is there leads to us, perhaps, and we must not lead to it
             originals[hook.slot] = self._buried.get(table + 8 * hook.slot, vendor[hook.slot])

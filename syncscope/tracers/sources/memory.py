@@ -25,9 +25,8 @@ from syncscope.tracers.python_events import PythonEvents
 from syncscope.tracers.sources import Source, torch_profiler
 
 OURS = "syncscope.kernels.memory"
-Row = tuple[
-    int, int, int, int, int, int, int, Place | None
-]  # as in Allocations; the thread for the lane, the place itself
+# as in Allocations; the thread for the lane, the place itself
+Row = tuple[int, int, int, int, int, int, int, Place | None]
 ADDED = {"alloc": 1, "free_requested": -1}
 HELD = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 
@@ -40,9 +39,8 @@ class Memory(Source):
         self._forget: tuple[Callable[[], None], ...] = ()
         self._ours: Any = None  # the allocator of our device, once it listens
         self._told: list[tuple[int, int, int, int, int, int, Seen | None]] = []
-        self._before: list[tuple[int, int]] | None = (
-            None  # of each CUDA device, once it listens: bytes asked for, reserved
-        )
+        # of each CUDA device, once it listens: bytes asked for, reserved
+        self._before: list[tuple[int, int]] | None = None
         self._snapshot: list[list[dict[str, Any]]] = []
         self._since = 0  # of it, ns of CLOCK_MONOTONIC
         self._mine = False  # torch keeps it because we asked
@@ -87,9 +85,8 @@ class Memory(Source):
         told, frame_of, now = self._told, sys._getframe, monotonic_ns
 
         def tell(address: int, size: int) -> None:
-            seen = (
-                reads.here(frame_of(0)) if size > 0 else None
-            )  # a plan in C allocates from threads without another frame
+            # a plan in C allocates from threads without another frame
+            seen = reads.here(frame_of(0)) if size > 0 else None
             told.append((now(), address, size, memory.in_use, memory.held, get_native_id(), seen))
 
         self._ours, memory.told = memory, tell
