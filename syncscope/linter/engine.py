@@ -190,6 +190,7 @@ def of_python(source: SourceFile, config: Config) -> Told:
             sends=cache(lambda: tracked.of_project("<sends>", path)),
             own_graphs=cache(lambda: tracked.of_project("<graphs>", path)),
             needs=cache(lambda: tracked.of_project("<needs>", path)),
+            gives=lambda parameter: tracked.gives(path, parameter),
         )
         view = View(source.code, found, tree, wide, project, facts_of(tracked))
         for site, finding in asked(source, found, view, config):

@@ -13,8 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from syncscope.codemod.drained import BUSY, drained_by, followed_by
+from syncscope.codemod.patterns.listed import OF_ANOTHER_LOADER, TAKEN_OVER
 from syncscope.linter.config import LEAST
 from syncscope.linter.gains import on_one_way
+from syncscope.linter.staying import beside_what_stays
 from syncscope.linter.worth import REPEATED, waits_beside
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Finding, Fix, Safety
@@ -38,6 +40,8 @@ CHECKS = frozenset("check_on_device check_number_on_device check_comparison_on_d
 """Rewrites of what raises: whether the error may come later, or what is asked first, is for people to say."""
 LISTS = frozenset("read_list_at_once read_dict_at_once read_comprehension_at_once".split())
 """Rewrites of a list of numbers as one read."""
+NOT_PINNED = (TAKEN_OVER, OF_ANOTHER_LOADER)
+"""What is said of copies whose memory nothing in sight pins."""
 _PASSES = frozenset((*IN_TRAINING, Reason.LOADER))
 """Of what stands in the loop over steps itself."""
 _FOR_A_PASS = frozenset((Family.READ, Family.EXPLICIT))
@@ -66,6 +70,7 @@ def without_gain(
         for fix, each in places.items()
         if fix not in idle and (why := _read_anyway(fix, each, states, idle, view))
     }
+    idle |= beside_what_stays(findings, sites, states, idle, view)
     found = [f if f.fix is None or f.fix not in idle else _by_hand(f, f.fix, idle[f.fix], every) for f in findings]
     return [replace(f, fix=replace(f.fix, safety=Safety.SUGGEST)) if f.fix and f.fix.hint else f for f in found]
 
@@ -74,7 +79,15 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
     """Why steps gain little by a fix of these findings; "" where one may gain more."""
     if not any(_gains(finding, fix) for finding, _ in places):
         return _beside(places[0][0].heat) or "it runs in few of them, or in none"
+    if any(finding.heat.reason is Reason.OWN for finding, _ in places):
+        return ""
+    if any(each in fix.changes for each in NOT_PINNED):
+        return "nothing pins that memory, so the host copies it all the same"
+    if any(_reads_worse(edit.text) for edit in fix.edits):
+        return "it reads worse than what it replaces"
     sites = [site for _, site in places if site is not None]
+    if name := _unread(fix, sites, view):
+        return f"nothing reads `{name}`: to take it out is plainer"
     if fix.rewrite == "index_once":
         told = [site for finding, site in places if site is not None and (finding.heat.whole or finding.repeats)]
         waits = on_one_way(view.function(sites[0]), [site.node for site in told]) if sites else 0
@@ -95,6 +108,25 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
         line = next((line for site in sites if (line := _reads_anyway(fix, site, states, view))), 0)
         return f"line {line} is read on each pass of the loop all the same" if line else ""
     return ""
+
+
+def _reads_worse(text: str) -> bool:
+    """Whether new code takes a second look where the old one said what it does: numbers joined, or added up by position."""
+    return ("torch.hstack((" in text and ".flatten()" in text) or ").index_add_(" in text
+
+
+def _unread(fix: Fix, sites: Sequence[Site], view: View) -> str:
+    """The name that is given what a fix of one wait changes, where nothing reads it; "" for anything else."""
+    if len(sites) != 1 or sites[0].function is None:
+        return ""
+    function = view.function(sites[0])
+    statement = function.statement(sites[0].node)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or function.names_are_read:
+        return ""
+    target = statement.targets[0]
+    if not isinstance(target, ast.Name) or function.reads(target.id) or function.captured(target.id):
+        return ""
+    return target.id
 
 
 def _joins_few(fix: Fix, sites: Sequence[Site], view: View) -> bool:

@@ -30,13 +30,13 @@ def with_gains(findings: Sequence[Finding], sites: Sequence[Site | None], view: 
 
 def on_one_way(function: Function, nodes: Sequence[ast.AST]) -> int:
     """How many of these nodes of a function are met at most where it runs once: of two arms of an `if` one is gone into."""
-    return _most([_arms(function, node) for node in nodes])
+    return _most([arms_around(function, node) for node in nodes])
 
 
 _Arm = tuple[int, bool]  # the `id` of an `if`, and whether it is its second arm
 
 
-def _arms(function: Function, node: ast.AST) -> list[_Arm]:
+def arms_around(function: Function, node: ast.AST) -> list[_Arm]:
     """The arms that a node stands in, from the outside in; behind an `if` that leaves it stands in the other one."""
     found: list[_Arm] = []
     inner = node

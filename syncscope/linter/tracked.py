@@ -12,6 +12,7 @@ from syncscope.heat.steps import Steps
 from syncscope.heat.survey import IsHot
 from syncscope.model.heat import Role
 from syncscope.project.folders import located
+from syncscope.project.given import is_given
 from syncscope.project.modules import Module
 from syncscope.project.own_moves import moves_its_own
 from syncscope.project.pinned import counts_its_own_graphs, pins_memory, sends_without_waiting
@@ -26,6 +27,7 @@ OF_PROJECT: dict[str, Callable[[str], Any]] = {  # ... and of the texts of the p
     "<graphs>": counts_its_own_graphs,
     "<needs>": requirements,
 }
+GIVEN = "<given>"  # ... and whether anything there gives a parameter, which is named behind it
 
 
 class Tracked(Project):
@@ -64,6 +66,12 @@ class Tracked(Project):
         self.told.setdefault(located(path), set()).add((f"{located(path)}\0{what}", str(found)))
         return found
 
+    def gives(self, path: str, parameter: str) -> bool:
+        """Whether the project around a file gives a parameter another value than it has; that answers rely on it is noted."""
+        found = is_given(path, parameter)
+        self.told.setdefault(located(path), set()).add((f"{located(path)}\0{GIVEN}{parameter}", str(found)))
+        return found
+
     def relied(self, path: str) -> tuple[tuple[str, str], ...]:
         """Path and content hash of every file behind what was said of this one, and when what of it runs: see `still`."""
         here = located(path)
@@ -96,6 +104,8 @@ def still(steps: Steps, key: str) -> str | None:
         return _state(steps.importers(path))
     if name in OF_PROJECT:
         return str(OF_PROJECT[name](path))
+    if name.startswith(GIVEN):
+        return str(is_given(path, name.removeprefix(GIVEN)))
     if name == CONTENT:
         return hashlib.blake2b(regular(path), digest_size=16).hexdigest()
     owner, _, name = name.partition(".")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from syncscope.linter.by_default import by_default
 from syncscope.linter.config import Config
 from syncscope.linter.gainless import without_gain
 from syncscope.linter.gains import with_gains
@@ -55,6 +56,8 @@ def with_fixes(
     heard = {at: f for at, f in states.items() if at not in unheard}
     found = [freed(source, f, site, heard, view, config) for f, site in zip(found, sites, strict=True)]
 
+    if not (apart or config.measured):
+        found = [by_default(f, site, view) for f, site in zip(found, sites, strict=True)]
     found = with_gains(joined(found, sites, view, apart), sites, view)
     if not (apart or config.measured):
         told = states | {id(site): f for site, f in zip(sites, found, strict=True) if site is not None}

@@ -22,7 +22,7 @@ NEVER = frozenset(
 """Folders that hold no source of the user's own, as ruff has them; linted only when they are named."""
 _OFFERS = rb"^(?:from[ \t]+(?:\.|%b\b)|__all__\b)"
 MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
-LARGEST, _MOST_SOURCES = 500_000, 4000  # bytes of a file, and files of a project, that are looked through for a word
+LARGEST, MOST_SOURCES = 500_000, 4000  # bytes of a file, and files of a project, that are looked through for a word
 SILENT: set[str] = set()
 """Projects of which nothing is said, however few their files are: they stand for others that are too large."""
 
@@ -182,9 +182,9 @@ def sources(root: str) -> tuple[str, ...]:
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(f for f in folders if f not in NEVER and not f.startswith("."))
         found += (os.path.join(folder, name) for name in sorted(names) if name.endswith(".py"))
-        if len(found) >= _MOST_SOURCES:
+        if len(found) >= MOST_SOURCES:
             break
-    return tuple(found[:_MOST_SOURCES])
+    return tuple(found[:MOST_SOURCES])
 
 
 def content(path: str) -> bytes:

@@ -113,6 +113,17 @@ def assigned(scope: ast.AST) -> dict[str, list[ast.expr]]:
     return found
 
 
+def default_of(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> ast.expr | None:
+    """What a parameter is where nobody gives it."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args][::-1]
+    pairs = [
+        *zip(positional, arguments.defaults[::-1], strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return next((default for each, default in pairs if each.arg == name), None)
+
+
 def expressions(statement: ast.AST) -> list[ast.AST]:
     """The nodes in a statement, a handler or a case that are in no other one below it."""
     found: list[ast.AST] = []

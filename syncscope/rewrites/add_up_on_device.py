@@ -8,7 +8,7 @@ from dataclasses import replace
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.devices import knows_float64
-from syncscope.codemod.patterns.reads import detached, number_of, read_again, stays_beside
+from syncscope.codemod.patterns.reads import detached, is_apart, number_of, read_again, stays_beside
 from syncscope.codemod.patterns.total_fixes import IN_FLOAT32, Total, all_of, musts_of
 from syncscope.codemod.patterns.totals import (
     Addition,
@@ -369,7 +369,7 @@ def _drafted(
 ) -> Draft:
     draft, total, number = Draft(function), added.total.id, "int" if whole else "float"
     asked = kept_as(function, tensor, whole, exact)
-    if _without_graph(function, added.statement):
+    if _without_graph(function, added.statement) or is_apart(tensor):
         asked = asked.replace(".detach()", "")
     kept = draft.part(f"{{t}}{asked}", t=detached(function, tensor) if asked else tensor)
     alone = not inside and not made_on_host(function, tensor)  # the total is a tensor that nobody else has

@@ -10,7 +10,15 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.listed import NO_LINE_SAYS, TAKEN_OVER, made_of_list, of_few, says_so, waits_around
+from syncscope.codemod.patterns.listed import (
+    NO_LINE_SAYS,
+    OF_ANOTHER_LOADER,
+    TAKEN_OVER,
+    made_of_list,
+    of_few,
+    says_so,
+    waits_around,
+)
 from syncscope.codemod.patterns.pinning import (
     loader_around,
     loader_of_file,
@@ -214,7 +222,7 @@ def held_by(function: Function, moved: list[ast.expr], of_loader: bool) -> tuple
         return CHANGES, Safety.UNSAFE
     others = b"DataLoader(" not in function.file.code  # of which one may pin; those of this file do not
     if of_loader and others and all(of_a_batch(function.fact(each)) for each in moved) and function.file.project.pins():
-        return f"{CHANGES}; it must come from a loader that pins its memory, as one of this project does", Safety.UNSAFE
+        return f"{CHANGES}; {OF_ANOTHER_LOADER}", Safety.UNSAFE
     if not all(of_few(function, each) and not waits_around(function, each) for each in moved):
         return f"{CHANGES}; {NOT_PINNED}", Safety.SUGGEST
     changes = TAKEN_OVER if all(made_of_list(function, each) for each in moved) else f"{CHANGES}; {TAKEN_OVER}"

@@ -79,6 +79,7 @@ EXAMPLES = (
 )
 MOVES = {"to", "cuda", "type_as"}
 PRECISE = ("freq", "cis", "rope")  # what rotates positions: as half a number, or as a real one, it is another
+LEARNED = {"weight", "bias", "parameters"}
 TENSORS = {"Parameter", "Buffer", "UninitializedBuffer"}  # what is registered as it is set
 
 
@@ -92,6 +93,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     fact, made = function.fact(used), made_once(function, owner, used.attr)
     if made is None or not fact.is_tensor or fact.confidence < 2 or not only_sent(function, used.attr):
+        return None
+    if any(isinstance(n, ast.Attribute) and n.attr in LEARNED for n in walk(made.value)):  # its graph would go along
         return None
     if fact.dtype is Dtype.COMPLEX or any(word in used.attr for word in PRECISE):
         return None

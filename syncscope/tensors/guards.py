@@ -13,7 +13,7 @@ from syncscope.project import beside_training, conventions
 from syncscope.project.modules import Class, Module
 from syncscope.project.names import ancestry, lookup
 from syncscope.project.of_file import kept
-from syncscope.project.syntax import assigned, walk
+from syncscope.project.syntax import assigned, default_of, walk
 from syncscope.tensors.frame import Around, Frame, Later, heat_of
 
 
@@ -63,7 +63,7 @@ def _is_switched_off(frame: Frame, test: ast.expr) -> bool:
 
 
 def _has_no_effect(module: Module, owner: str, function: ast.FunctionDef | ast.AsyncFunctionDef, flag: str) -> bool:
-    default = _default(function, flag)
+    default = default_of(function, flag)
     if not (isinstance(default, ast.Constant) and default.value is False):
         return False
     return module.project.role(module.path, f"{function.name}({flag})", owner) is Role.OFF
@@ -153,7 +153,7 @@ def _is_off(frame: Frame, test: ast.expr) -> bool:
         case ast.BoolOp(op=ast.And(), values=parts):
             return any(_is_off(frame, part) for part in parts)
         case ast.Name(id=name):
-            given = _default(function.node, name) if function is not None else None
+            given = default_of(function.node, name) if function is not None else None
             return _says_off(frame.module, given, name) if given is not None else _number(frame, test) is False
         case ast.Attribute(value=ast.Name(id="self"), attr=name) if cls is not None:
             kept = _kept(cls, name)
@@ -168,7 +168,7 @@ def _is_on(frame: Frame, test: ast.expr) -> bool:
     given = None
     match test:
         case ast.Name(id=name) if conventions.TALKS.search(name) and frame.function is not None:
-            given = _default(frame.function.node, name)
+            given = default_of(frame.function.node, name)
         case ast.Attribute(value=ast.Name(id="self"), attr=name) if conventions.TALKS.search(name) and frame.cls:
             kept = _kept(frame.cls, name)
             given = kept[1] if kept is not None else None
@@ -183,7 +183,7 @@ def _kept(cls: Class, name: str) -> tuple[Module, ast.expr] | None:
     if keeps is None or built is None or len(kept) != 1:
         return None
     given = _unless_given(kept[0])
-    default = _default(built, given.id) if isinstance(given, ast.Name) else None
+    default = default_of(built, given.id) if isinstance(given, ast.Name) else None
     return keeps.module, default or given
 
 
@@ -216,17 +216,6 @@ def _number_at_top(module: Module, name: str) -> int | None:
     given = _given(module.tree).get(name, ())
     value = given[0].value if len(given) == 1 and isinstance(given[0], ast.Assign) else None
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, int) else None
-
-
-def _default(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> ast.expr | None:
-    """What a parameter is where nobody gives it."""
-    arguments = function.args
-    positional = [*arguments.posonlyargs, *arguments.args][::-1]
-    pairs = [
-        *zip(positional, arguments.defaults[::-1], strict=False),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
-    return next((default for each, default in pairs if each.arg == name), None)
 
 
 def _number(frame: Frame, node: ast.expr) -> int | None:

@@ -304,11 +304,11 @@ def test_fixes_that_could_not_be_written_are_not_counted(door, monkeypatch):
     assert path.read_text() == MASKS
 
 
-COUNTED = """import torch
+WRITTEN = """import torch
 
 
-def forward(labels: torch.LongTensor):
-    return torch.bincount(labels, minlength=7)
+def forward(scores: torch.Tensor, labels: torch.Tensor):
+    return torch.arange(scores.shape[0] + labels.shape[0], dtype=torch.int).to(scores.device)
 """
 
 
@@ -323,10 +323,10 @@ def forward(labels: torch.LongTensor):
     ],
 )
 def test_lines_are_as_long_as_the_editorconfig_allows(door, settings, folded):
-    path = door.write("counted.py", COUNTED)
+    path = door.write("written.py", WRITTEN)
     door.write(".editorconfig", settings)
     door("lint", "--fix", "--unsafe-fixes")
-    rest = "0, labels, torch.ones_like(labels)"
+    rest = "scores.shape[0] + labels.shape[0], dtype=torch.int, device=scores.device"
     assert (f"(\n        {rest}\n    )" if folded else f"({rest})") in path.read_text()
 
 

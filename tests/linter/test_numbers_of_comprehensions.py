@@ -13,7 +13,7 @@ CODE = """\
         for x in loader:
             loss = model(x.cuda()).mean()
             loss.backward()
-            log = {norm}
+            loader.log = {norm}
             optimizer.step()
 """
 STACKED = "torch.stack([p.grad.norm() for p in model.parameters()]).tolist()"

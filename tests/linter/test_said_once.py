@@ -115,9 +115,7 @@ def test_a_long_part_of_terms_is_said_at_the_first_where_the_rest_differs(door):
     door.write("sent.py", SENT)
     told = door("lint", "--all", "--min-confidence", "low", "sent.py").out
     assert told.count("CUDA waits only for more than 2 MB") == 1
-    assert re.search(
-        r"not 2 times: saves 2 waits in each step; all that it selects .* on one device; and as at line 6\n", told
-    )
+    assert re.search(r"not 2 times: .*all that it selects .* on one device; and as at line 6\n", told)
 
 
 def test_the_page_that_helps_where_no_rewrite_fits_is_introduced_once_for_each_rule(door):

@@ -215,13 +215,11 @@ def step(x: torch.Tensor, y: torch.Tensor, idx: list[int]):
 
 def test_no_command_takes_away_what_a_comment_lets_stand_in_another_statement(door):
     """One fix is made of both lines; the comment went with it."""
-    asked = ("lint", "--min-confidence", "low", "--fix", "--unsafe-fixes")
     door.write("a.py", SHARED.format(""))
-    door(*asked)
-    assert (door.folder / "a.py").read_text().count("torch.tensor(") == 1
+    assert "it takes away" not in door("lint", "--all", "a.py").out
     code = SHARED.format("  # syncscope: allow[tensor-literal-on-device] small")
     path = door.write("a.py", code)
-    ran = door(*asked)
+    ran = door("lint", "--all", "--fix", "--unsafe-fixes", "a.py")
     assert path.read_text() == code
     assert "fix (suggest, --diff)" in ran.out
     assert "it takes away what a comment lets stand in line 7" in ran.out

@@ -32,6 +32,7 @@ TAKEN_OVER = (
     "the memory is not pinned: CUDA waits only for more than 2 MB (on an H100), "
     "another backend must copy it before it goes on"
 )
+OF_ANOTHER_LOADER = "it must come from a loader that pins its memory, as one of this project does"
 NO_LINE_SAYS = "no other line of the project says non_blocking"
 CHAIN = "`device=` is shorter, and waits"
 

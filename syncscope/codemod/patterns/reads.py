@@ -152,6 +152,17 @@ def read_until_true(function: Function, node: ast.AST) -> bool:
     return ast.unparse(statement.targets[0]) == ast.unparse(kept.parts["known"])
 
 
+def is_apart(tensor: ast.expr) -> bool:
+    """Whether a tensor is made of what was detached, by methods that take no other: `loss.detach().mean()`."""
+    while isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute):
+        if tensor.func.attr == "detach":
+            return True
+        if not all(isinstance(each, ast.Constant) for each in (*tensor.args, *(k.value for k in tensor.keywords))):
+            return False
+        tensor = tensor.func.value
+    return False
+
+
 def detached(function: Function, tensor: ast.expr) -> ast.expr:
     """The tensor without its own `.detach()` or `.data`, where the new code has one anyway."""
     found = seen(function, tensor, "{t}.data", "{t}.detach()")

@@ -102,6 +102,8 @@ class _Index:
                         fact = fact.but(confidence=2)
                     frame.emit(Op.SIZE, bound if self.bounded else self.node, bound, fact)
                     self.bounded = True
+        if self.base.ndim == 0:  # of which nothing is sliced: it was taken for one number and is none
+            self.ndim = None
 
     def _constant(self, value: object) -> int | None:
         if value is ...:

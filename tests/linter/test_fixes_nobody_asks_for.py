@@ -1,0 +1,154 @@
+"""What is told in a line, as nothing in the project asks for what it stands in; and fixes of which a step gains little."""
+
+import json
+
+import pytest
+
+LOSS = """
+import math
+
+import torch
+from torch import nn
+
+
+class Loss(nn.Module):
+    def __init__(self, alpha=None, kind="mean", gamma=2.0, smooth=True, deep=False):
+        super().__init__()
+        self.alpha = alpha
+        self.kind = kind
+        self.gamma = gamma
+        self.smooth = smooth
+        self.deep = bool(deep)
+
+    def forward(self, x: torch.Tensor, *, weigh=None):
+        if self.alpha is not None:
+            x = x * torch.tensor(0.5, device=x.device)  # asked for: alpha
+        if self.kind == "sum":
+            x = x * torch.tensor(0.6, device=x.device)  # asked for: kind
+        elif self.kind in ("mean", "none"):
+            x = x * torch.tensor(0.7, device=x.device)  # always
+        if not self.smooth:
+            return x * torch.tensor(0.8, device=x.device)  # asked for: smooth
+        if self.gamma > 3:
+            x = x * torch.tensor(0.9, device=x.device)  # asked for: gamma
+        if weigh is not None and x.dim() > 1:
+            x = x * torch.tensor(1.5, device=x.device)  # asked for: weigh
+        if self.deep or self.alpha is not None:
+            x = x * torch.tensor(1.6, device=x.device)  # asked for: deep
+        return x * torch.tensor(1.7, device=x.device)  # always
+"""
+TRAIN = """
+import torch
+
+from .loss import Loss
+
+
+def train(model, loader, optimizer):
+    loss = Loss({given})
+    for x in loader:
+        optimizer.zero_grad()
+        loss(model(x){more}).sum().backward()
+        optimizer.step()
+"""
+
+
+def told(door, **files: str) -> tuple[set[int], set[int]]:
+    """The lines of `loss.py` with a fix, and those that are told in a line."""
+    door.write("lib/__init__.py", "")
+    for name, text in files.items():
+        door.write(f"lib/{name}.py", text)
+    found = json.loads(door("lint", "--format", "json", "lib/loss.py").out)
+    return {f["line"] for f in found if f["fix"] is not None}, {f["line"] for f in found if f["also"]}
+
+
+def marked(said: str) -> set[int]:
+    return {n for n, row in enumerate(LOSS.splitlines(), 1) if f"# {said}" in row}
+
+
+def test_an_arm_that_defaults_never_reach_is_told_in_a_line(door):
+    fixed, also = told(door, loss=LOSS, train=TRAIN.format(given="", more=""))
+    assert fixed == marked("always")
+    assert also == marked("asked for")
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "on"),
+    [
+        ("alpha=0.25", "", {"alpha", "deep"}),
+        ("0.25", "", {"alpha", "deep"}),
+        ("None, 'sum'", "", {"kind"}),
+        ("smooth=model.rough", "", {"smooth"}),
+        ("gamma=4.0", "", {"gamma"}),
+        ("gamma=2.0, smooth=True", "", set()),
+        ("alpha=args.alpha", "", set()),
+        ("deep=True", "", {"deep"}),
+        ("", ", weigh=x", {"weigh"}),
+        ("*args", "", {"alpha", "kind", "smooth", "gamma", "deep"}),
+    ],
+)
+def test_what_something_in_the_project_asks_for_keeps_its_fix(door, given, more, on):
+    fixed, _ = told(door, loss=LOSS, train=TRAIN.format(given=given, more=more))
+    assert fixed == marked("always") | {n for each in on for n in marked(f"asked for: {each}")}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "on"),
+    [
+        ("lib/options.py", 'parser.add_argument("--alpha", type=float, default=None)\n', False),
+        ("lib/options.py", 'parser.add_argument("--alpha", type=float, default=0.25)\n', True),
+        ("lib/options.py", 'DEFAULTS = {"alpha": 0.25}\n', True),
+        ("lib/options.py", 'DEFAULTS = {"alpha": None}\n', False),
+        ("lib/options.py", "class Options:\n    alpha: float = 0.25\n", True),
+        ("lib/conf/loss.yaml", "alpha: null\n", False),
+        ("lib/conf/loss.yaml", "alpha: 0.25\n", True),
+        ("lib/run.sh", "python -m lib.train --alpha 0.25\n", True),
+        ("tests/test_loss.py", "loss = Loss(alpha=0.25)\n", False),
+    ],
+)
+def test_options_and_settings_may_ask_for_it_and_tests_do_not_count(door, name, text, on):
+    door.write(name, text)
+    door.write("setup.py", "")
+    fixed, _ = told(door, loss=LOSS, train=TRAIN.format(given="alpha=args.alpha", more=""))
+    assert (marked("asked for: alpha") <= fixed) is on
+
+
+PASSES = """
+import torch
+
+
+def train(model, loader, optimizer):
+    for x in loader:
+        y = model(x)
+        scale = torch.zeros(3).to(y.device)
+        y.sum().backward()
+        {more}
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "fixed"),
+    [
+        ("torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)", True),
+        ("while (y > 1).any(): y = y / 2", False),
+        ("if model.slow: model.shrink((y > 1).nonzero())", True),
+        ("model.shrink((y > 1).nonzero())", False),
+    ],
+)
+def test_a_fix_beside_a_wait_that_stays_is_left_to_people(door, more, fixed):
+    door.write("train.py", PASSES.format(more=f"{more}; model.use(scale)"))
+    found = json.loads(door("lint", "--format", "json", "train.py").out)
+    (zeros,) = (f for f in found if f["line"] == 8)
+    assert zeros["hot"]
+    assert (zeros["fix"] is not None) is fixed
+
+
+def test_what_nothing_reads_is_better_taken_out(door):
+    code = PASSES.format(more="model.log()")
+    door.write("train.py", code)
+    (found,) = json.loads(door("lint", "--format", "json", "train.py").out)
+    assert found["hot"]
+    assert found["fix"] is None
+    door.write("train.py", code.replace("model.log()", "model.log(scale)"))
+    (found,) = json.loads(door("lint", "--format", "json", "train.py").out)
+    assert found["fix"] is not None
