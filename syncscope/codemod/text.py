@@ -44,7 +44,9 @@ class OfProject(NamedTuple):
     sends: Callable[[], bool] = bool  # whether anything is sent by `non_blocking=True`
     own_graphs: Callable[[], bool] = bool
     needs: Callable[[], Requirements] = Requirements
-    gives: Callable[[str], bool] = lambda parameter: True  # whether anything gives a parameter another value than it has
+    gives: Callable[[str], bool] = lambda parameter: (
+        True
+    )  # whether anything gives a parameter another value than it has
 
 
 ALONE = OfProject()  # a file that is of none

@@ -9,6 +9,7 @@ and reviewed, for little. Many of them in a step are another matter: a mask that
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -40,6 +41,8 @@ CHECKS = frozenset("check_on_device check_number_on_device check_comparison_on_d
 """Rewrites of what raises: whether the error may come later, or what is asked first, is for people to say."""
 LISTS = frozenset("read_list_at_once read_dict_at_once read_comprehension_at_once".split())
 """Rewrites of a list of numbers as one read."""
+LONGER = (5, 8)
+"""Lines that code becomes longer from which on a reader asks what for: where a wait goes, and where many do."""
 NOT_PINNED = (TAKEN_OVER, OF_ANOTHER_LOADER)
 """What is said of copies whose memory nothing in sight pins."""
 _PASSES = frozenset((*IN_TRAINING, Reason.LOADER))
@@ -70,6 +73,7 @@ def without_gain(
         for fix, each in places.items()
         if fix not in idle and (why := _read_anyway(fix, each, states, idle, view))
     }
+    idle |= {fix: why for fix, each in places.items() if fix not in idle and (why := _as_a_number(fix, each))}
     idle |= beside_what_stays(findings, sites, states, idle, view)
     found = [f if f.fix is None or f.fix not in idle else _by_hand(f, f.fix, idle[f.fix], every) for f in findings]
     return [replace(f, fix=replace(f.fix, safety=Safety.SUGGEST)) if f.fix and f.fix.hint else f for f in found]
@@ -85,6 +89,8 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
         return "nothing pins that memory, so the host copies it all the same"
     if any(_reads_worse(edit.text) for edit in fix.edits):
         return "it reads worse than what it replaces"
+    if (more := _longer(fix, view.code)) >= LONGER[any(finding.repeats for finding, _ in places)]:
+        return f"the code becomes {more} lines longer"
     sites = [site for _, site in places if site is not None]
     if name := _unread(fix, sites, view):
         return f"nothing reads `{name}`: to take it out is plainer"
@@ -108,6 +114,21 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
         line = next((line for site in sites if (line := _reads_anyway(fix, site, states, view))), 0)
         return f"line {line} is read on each pass of the loop all the same" if line else ""
     return ""
+
+
+def _as_a_number(fix: Fix, places: Sequence[tuple[Finding, Site | None]]) -> str:
+    """Why numbers are better written as they are: one by one, or where a tensor would stand for one; "" where they are not."""
+    if any(site is None or site.op is not Op.NUMBER_WRITE for _, site in places):
+        return ""
+    if any(finding.repeats for finding, _ in places):
+        return "elements are written one by one, in a loop that costs more than the copies"
+    made = any(re.search(r"\.new_(zeros|ones|full)\(\(\)", edit.text) for edit in fix.edits)
+    return "a number reads better than a tensor of no dimensions" if made else ""
+
+
+def _longer(fix: Fix, code: bytes) -> int:
+    """How many lines a fix adds to the code."""
+    return sum(edit.text.count("\n") - code.count(b"\n", edit.span.start, edit.span.end) for edit in fix.edits)
 
 
 def _reads_worse(text: str) -> bool:

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.linter.config import LEAST
-from syncscope.linter.gains import arms_around, on_one_way
+from syncscope.linter.gains import arms_around
 from syncscope.linter.overlaps import Overlaps
 from syncscope.linter.source import DEEPEST
 from syncscope.linter.worth import REPEATED, written_again
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety
-from syncscope.model.heat import FOLLOWS, Reason
+from syncscope.model.heat import FOLLOWS, IN_TRAINING, Reason
 from syncscope.rules import Function, View
 
-_Place = tuple[ast.AST, ast.AST]  # a function, and the loop or the comprehension in it that makes passes
+_Place = tuple[ast.AST, ast.AST]  # a function, and the loop over steps in it, or the function again
+_MANY, _DEEPEST = 4, 2  # as how many waits one in a loop counts, and in how many loops within one another
+_SELDOM = frozenset((Reason.SOMETIMES, Reason.DELAYED, Reason.UNGIVEN, Reason.CHECKED))
+_PASSES = frozenset((*IN_TRAINING, Reason.LOADER, Reason.LOOP))
 
 
 def beside_what_stays(
@@ -32,19 +35,21 @@ def beside_what_stays(
     view: View,
 ) -> dict[Fix, str]:
     """Why steps gain little by these fixes, beside those that are `idle`: as many waits stay in the same passes as go."""
-    told: dict[Fix, list[Site]] = defaultdict(list)
+    made: dict[Fix, list[Site]] = defaultdict(list)
     for finding, site in zip(findings, sites, strict=True):
         if finding.heat.reason is Reason.OWN:  # whether it is worth a line is for whoever wrote the rule to say
             continue
-        if site is not None and finding.fix is not None and finding.heat.whole and view.function(site).depth <= DEEPEST:
-            told[finding.fix].append(site)
-    made = {fix: own for fix, own in told.items() if fix.safety is not Safety.SUGGEST and fix not in idle}
+        fix = finding.fix
+        if site is None or fix is None or fix.safety is Safety.SUGGEST or fix in idle or not finding.heat.whole:
+            continue
+        if view.function(site).depth <= DEEPEST:
+            made[fix].append(site)
     places: dict[_Place, dict[Fix, list[Site]]] = defaultdict(dict)
     for fix, own in made.items():
-        around = {_place(view.function(site), site.node) for site in own}
+        around = {_place(view.function(site), site, states) for site in own}
         if len(around) == 1:
             places[around.pop()][fix] = own
-    mended = {id(site): fix for fix, own in made.items() for site in own}
+    mended = {id(site) for own in made.values() for site in own}
     found: dict[Fix, str] = {}
     for (_, passes), fixes in places.items():
         function = view.function(next(iter(fixes.values()))[0])
@@ -56,23 +61,47 @@ def beside_what_stays(
             and _stays(each, states, function, passes)
             and all(written_again(edit, each, view.code) for edit in gone.of(each.span))
         ]
-        for fix, own in fixes.items() if staying else ():
-            beside = [each for each in staying if any(_runs_with(each, site, function) for site in own)]
-            others = [site for each in fixes.values() for site in each]
-            left = on_one_way(function, [each.node for each in beside])
-            if beside and on_one_way(function, [site.node for site in others]) <= left:
-                found[fix] = f"line {beside[0].place.line} waits as often, and stays"
+        if staying:
+            found |= _few(fixes, staying, function, passes)
     return found
 
 
-def _place(function: Function, node: ast.AST) -> _Place:
-    """The function around a node, and what makes passes around it; the function itself where nothing does."""
-    inner = node
+def _few(
+    fixes: Mapping[Fix, Sequence[Site]], staying: Sequence[Site], function: Function, passes: ast.AST
+) -> dict[Fix, str]:
+    """Those of the fixes in some passes beside which as much stays there as all of them mend."""
+    found: dict[Fix, str] = {}
+    for fix, own in fixes.items():
+        beside = [each for each in staying if any(_may_meet(each, site, function) for site in own)]
+        others = [
+            site for sites in fixes.values() for site in sites if any(_may_meet(site, each, function) for each in own)
+        ]
+        if beside and _weight(others, function, passes) <= _weight(beside, function, passes):
+            found[fix] = f"line {beside[0].place.line} waits as often, and stays"
+    return found
+
+
+def _weight(sites: Iterable[Site], function: Function, passes: ast.AST) -> int:
+    """How often waits come by in a pass, as far as loops tell."""
+    return sum(_MANY ** min(_DEEPEST, _loops(function, site.node, passes)) for site in sites)
+
+
+def _loops(function: Function, node: ast.AST, passes: ast.AST) -> int:
+    """In how many loops and comprehensions a node stands within what makes passes."""
+    number, inner = 0, node
     for outer in function.around(node):
-        if isinstance(outer, REPEATED) or (isinstance(outer, LOOPS) and inner in outer.body):
-            return function.scope, outer
+        if outer is passes:
+            break
+        number += isinstance(outer, REPEATED) or (isinstance(outer, LOOPS) and inner in outer.body)
         inner = outer
-    return function.scope, function.scope
+    return number
+
+
+def _place(function: Function, site: Site, states: Mapping[int, Finding]) -> _Place:
+    """The function around a wait, and the loop in it whose passes are steps; the function itself where none is."""
+    said = states.get(id(site))
+    loop = function.loop(site.node) if said is not None and said.heat.reason in _PASSES else None
+    return function.scope, loop if loop is not None else function.scope
 
 
 def _stays(site: Site, states: Mapping[int, Finding], function: Function, passes: ast.AST) -> bool:
@@ -80,10 +109,14 @@ def _stays(site: Site, states: Mapping[int, Finding], function: Function, passes
     said = states.get(id(site))
     if said is None or not said.hot or said.confidence < LEAST["medium"] or said.heat.reason in FOLLOWS:
         return False
-    return said.heat.reason is not Reason.CHECKED and passes in function.around(site.node)
+    return said.heat.reason not in _SELDOM and passes in function.around(site.node)
 
 
-def _runs_with(site: Site, other: Site, function: Function) -> bool:
-    """Whether a wait comes by whenever another does: in no arm that is not around that one, too."""
-    optional = any(isinstance(each, (ast.BoolOp, ast.Lambda)) for each in function.around(site.node))
-    return not optional and {*arms_around(function, site.node)} <= {*arms_around(function, other.node)}
+def _arms(function: Function, site: Site) -> set[tuple[int, bool]]:
+    return {*arms_around(function, site.node)}
+
+
+def _may_meet(site: Site, other: Site, function: Function) -> bool:
+    """Whether one call may come by both of two waits: they stand in no two arms of one test."""
+    arms = dict(_arms(function, site))
+    return all(arms.get(test, second) is second for test, second in _arms(function, other))

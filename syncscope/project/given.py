@@ -95,7 +95,7 @@ class _Asked:
         self._here = re.compile(rb"\b%b\b" % name)
         dashed = re.escape(self._word).replace(rb"\-", b"-").replace(b"_", b"[_-]")
         self._given = re.compile(
-            rb"(?:[(,]\s*(?:#[^\n]*\s*)*%b\s*(?::[^=,()\n]*)?|\n[ \t]+%b\s*:[^=\n]*|\.%b\s*)=(?!=)\s*([^\n#]*)"
+            rb"(?:[(,]\s*+(?:#[^\n]*+\s*+)*+%b\s*(?::[^=,()\n]*)?|\n[ \t]+%b\s*:[^=\n]*|\.%b\s*)=(?!=)\s*([^\n#]*)"
             % ((name,) * 3)
         )
         self._item = re.compile(rb"""["']%b["']\s*(?::|\]\s*=(?!=))\s*([^\n#]*)""" % name)

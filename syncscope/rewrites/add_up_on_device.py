@@ -369,7 +369,7 @@ def _drafted(
 ) -> Draft:
     draft, total, number = Draft(function), added.total.id, "int" if whole else "float"
     asked = kept_as(function, tensor, whole, exact)
-    if _without_graph(function, added.statement) or is_apart(tensor):
+    if _without_graph(function, added.statement) or is_apart(detached(function, tensor)):
         asked = asked.replace(".detach()", "")
     kept = draft.part(f"{{t}}{asked}", t=detached(function, tensor) if asked else tensor)
     alone = not inside and not made_on_host(function, tensor)  # the total is a tensor that nobody else has

@@ -131,7 +131,8 @@ def train(model, loader, optimizer):
     [
         ("torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)", True),
         ("while (y > 1).any(): y = y / 2", False),
-        ("if model.slow: model.shrink((y > 1).nonzero())", True),
+        ("if model.slow: model.shrink((y > 1).nonzero())", False),
+        ("if x.shape[0] % 7 == 0: raise ValueError((y > 1).nonzero())", True),
         ("model.shrink((y > 1).nonzero())", False),
     ],
 )
@@ -152,3 +153,41 @@ def test_what_nothing_reads_is_better_taken_out(door):
     door.write("train.py", code.replace("model.log()", "model.log(scale)"))
     (found,) = json.loads(door("lint", "--format", "json", "train.py").out)
     assert found["fix"] is not None
+
+
+WRITES = """
+import torch
+
+
+def training_step(x: torch.Tensor, rows: torch.Tensor, n: int):
+    kept, wide = torch.zeros(n, device=x.device), torch.zeros(n, n, device=x.device)
+    {write}
+    return (kept * wide * x).sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("write", "fixed"),
+    [
+        ("kept[0] = 1.0", True),
+        ("for i in range(n): kept[i] = 1.0", False),
+        ("wide[rows, rows] = 1.0", False),
+    ],
+)
+def test_numbers_that_are_written_one_by_one_or_read_worse_are_left_to_people(door, write, fixed):
+    door.write("step.py", WRITES.format(write=write))
+    (found,) = json.loads(door("lint", "--format", "json", "step.py").out)
+    assert found["hot"]
+    assert (found["fix"] is not None) is fixed
+
+
+def test_code_that_becomes_much_longer_is_left_to_people(door):
+    reads = "".join(f"\n        x[:, {n}].max().item(), x[:, {n}].min().item()," for n in range(6))
+    code = (
+        f"import torch\n\n\ndef training_step(model, x: torch.Tensor):\n    model.note({reads})\n    return x.sum()\n"
+    )
+    door.write("step.py", code)
+    for asked, fixed in (((), False), (("--all",), True)):
+        found = json.loads(door("lint", "--format", "json", *asked, "step.py").out)
+        assert all(each["hot"] for each in found)
+        assert any(each["fix"] is not None for each in found) is fixed
