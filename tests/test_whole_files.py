@@ -72,6 +72,7 @@ def test_a_place_that_takes_no_file_is_said(tmp_path: Path) -> None:
 
 
 def test_one_variable_moves_all_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(files.CACHE, raising=False)
     at_home = files.cache_folder("lint")
     assert (at_home.name, at_home.parent.name) == ("lint", "syncscope")
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path))

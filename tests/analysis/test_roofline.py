@@ -2,6 +2,7 @@ import json
 
 import pytest
 from analysis.drawn import Device
+from effort import some
 
 from syncscope import kineto
 from syncscope.analysis.data_sheets import ceilings_of
@@ -49,7 +50,9 @@ def test_the_tensor_that_out_names_is_written_and_not_read():
     assert (row.reached, row.why) == (pytest.approx(1.2), "data stayed in a cache")
 
 
-@pytest.mark.parametrize("name", ["a100_train_ddp8_rank3_60reads", "v100_resnet50_train_workers0_6steps.pt.trace"])
+@pytest.mark.parametrize(
+    "name", some(["a100_train_ddp8_rank3_60reads", "v100_resnet50_train_workers0_6steps.pt.trace"])
+)
 def test_what_of_a_real_recording_reaches_more_than_all_has_a_reason(name, shared):
     trace = kineto.read(shared / "traces" / f"{name}.json.gz")
     found = roofline(trace, ceilings_of(trace.meta["devices"][0]["name"]))

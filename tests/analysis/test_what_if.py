@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from analysis.drawn import Device
+from effort import in_turns
 
 from syncscope.analysis import in_c
 from syncscope.analysis.summary import summarize
@@ -259,8 +260,7 @@ def test_a_device_that_is_twice_as_fast_tells_who_holds_it_up(kernel, says):
     assert says in row.advice or kernel < MS
 
 
-@pytest.mark.parametrize("kernel", [50 * US, 25 * US, 14 * US])
-@pytest.mark.parametrize("work", [0, 4 * US])
+@pytest.mark.parametrize(("kernel", "work"), in_turns([50 * US, 25 * US, 14 * US], [0, 4 * US]))
 def test_launches_that_a_full_queue_held_up_are_as_long_as_a_faster_device_makes_them(kernel, work):
     steps, faster = ([[("work", work), ("launch", 0, each)] * 200] * 8 for each in (kernel, kernel // 2))
     found = summarize(recorded(steps, depth=300))

@@ -50,7 +50,7 @@ def test_a_table_that_cannot_be_made(tmp_path):
     assert done.stderr == said
 
 
-@pytest.mark.parametrize(("how", "code"), [("3", 3), ("_exit", 6)])
+@pytest.mark.parametrize(("how", "code"), [("3", 3), pytest.param("_exit", 6, marks=pytest.mark.slow)])
 def test_a_recording_that_cannot_be_finished_is_found_by_whoever_is_left(tmp_path, how, code):
     done = run(tmp_path, how, "trace", options=("--quiet",))
     assert done.returncode == code
@@ -65,7 +65,7 @@ def test_a_schedule_that_ends_while_the_program_runs_does_not_end_it(tmp_path):
     assert done.stderr.count("the recording could not be finished") == 1
 
 
-@pytest.mark.parametrize(("how", "code"), [("3", 3), ("interrupt", 130)])
+@pytest.mark.parametrize(("how", "code"), [pytest.param("3", 3, marks=pytest.mark.slow), ("interrupt", 130)])
 def test_files_that_cannot_be_written_are_written_by_whoever_is_left(tmp_path, how, code):
     done = run(tmp_path, how, "files", options=("--quiet",))
     assert done.returncode == code

@@ -103,7 +103,7 @@ def test_the_folder_of_an_output_is_made(folder):
     ("code", "words"),
     [
         ("print('hello')", ["syncscope: nothing to record: "]),
-        ("def f(:", ['train.py", line 1\n', "SyntaxError: invalid syntax"]),
+        pytest.param("def f(:", ['train.py", line 1\n', "SyntaxError: invalid syntax"], marks=pytest.mark.slow),
         ("import json\njson.loads('x')", ['train.py", line 2, in <module>', "JSONDecodeError"]),
         ("import syncscope\nfor _ in syncscope.steps(range(2)): pass", ["no device worked", "--device cpu"]),
     ],

@@ -380,6 +380,7 @@ def test_the_ranks_of_a_job_lie_side_by_side_one_step_at_a_time(browser, tmp_pat
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.slow  # 150,000 cells of a table
 def test_a_job_of_more_steps_than_a_call_takes_arguments_is_drawn(browser, tmp_path):
     job = JOB | {"steps": [[n, [[step, 9.0 + n] for step in range(5000)]] for n in range(30)]}  # V8 takes 125,000
     page_of_it = html.page(html.job_page("job", "Rank 1 comes last.", [], job), "")

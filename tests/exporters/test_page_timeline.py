@@ -109,6 +109,7 @@ def test_a_selected_time_has_statistics(report, show):
     assert "4.00 waits of the host, 24.0 ms" in card
 
 
+@pytest.mark.slow  # a hundred thousand launches to pack and to draw
 def test_a_million_events_stay_fluent_and_small(report, show):
     host, queue = Lane(1, 1), Lane(1, 7, 0)
     events = []

@@ -59,7 +59,7 @@ def each_window():
             yield pytest.param(name, dtype, marks=pytest.mark.slow if seldom else ())
 
 
-@pytest.mark.parametrize(("name", "dtype"), each_window())
+@pytest.mark.parametrize(("name", "dtype"), [*each_window()])
 def test_windows_of_many_channels_are_convolved_from_copies(name, dtype):
     g = geometry(*WINDOWS[name])
     torch.manual_seed(0)

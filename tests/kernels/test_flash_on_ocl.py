@@ -57,7 +57,7 @@ def each_form():
             yield pytest.param(form, dtype, marks=() if turn else pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("form", "dtype"), each_form())
+@pytest.mark.parametrize(("form", "dtype"), [*each_form()])
 def test_scores_that_are_never_written_give_values_and_gradients_of_float64(form, dtype, used):
     options = dict(FORMS[form])
     given = tensors(dtype, options.pop("keys", 35), options.pop("width", 8))

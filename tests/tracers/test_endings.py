@@ -365,7 +365,14 @@ print("over")
 """
 
 
-@pytest.mark.parametrize("seen", ["", "trace.trace", "trace.report()", "trace.save('runs')"])
+@pytest.mark.parametrize(
+    "seen",
+    [
+        "",
+        "trace.report()",
+        *(pytest.param(f"trace.{one}", marks=pytest.mark.slow) for one in ("trace", "save('runs')")),
+    ],
+)
 def test_a_recording_that_nobody_asks_for_is_said_to_be_lost(python: Any, seen: str) -> None:
     said = python(UNSEEN.format(seen=seen)).stderr
     assert ("recorded 2 steps, kept in memory alone" in said) == (not seen), said

@@ -107,9 +107,9 @@ def test_a_module_and_a_schedule(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "code", "out", "error"),
     [
-        ("none", 0, "running\nat exit\n", ""),
+        pytest.param("none", 0, "running\nat exit\n", "", marks=pytest.mark.slow),
         ("exit", 5, "running\nat exit\n", ""),
-        ("text", 1, "running\nat exit\n", "in words"),
+        pytest.param("text", 1, "running\nat exit\n", "in words", marks=pytest.mark.slow),
         ("raise", 1, "running\nat exit\n", "ValueError: the program's own"),
         ("cuda", 1, "running\nat exit\n", "hint: torch finds no GPU here: --device ocl"),
         ("_exit", 6, "running\n", ""),
@@ -156,7 +156,7 @@ def test_what_a_killed_program_had_recorded_is_offered_by_the_next_command(tmp_p
 
 @pytest.mark.parametrize(
     ("number", "group"),
-    [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, False)],
+    [pytest.param(signal.SIGINT, False, marks=pytest.mark.slow), (signal.SIGINT, True), (signal.SIGTERM, False)],
     ids=["SIGINT", "SIGINT to both", "SIGTERM"],
 )
 def test_an_interrupted_program_ends_as_without_us_and_is_recorded(

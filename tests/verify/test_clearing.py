@@ -143,6 +143,7 @@ def test_nothing_is_left_where_verify_itself_is_killed(project: Path, after: str
 
 
 @linux
+@pytest.mark.slow  # the same clears up as where `verify` is killed, only later
 def test_nothing_is_left_where_what_clears_up_comes_late(project: Path) -> None:
     """The fork server ends before: nobody hears any more what it has to say."""
     (project / "train.py").write_text(TRAIN.replace("time.sleep(0.01)", ""))

@@ -97,6 +97,7 @@ def test_a_program_of_few_steps_is_tried_in_processes_and_the_result_says_why(pr
     assert HALF < found["ratio"] < 1 - HALF
 
 
+@pytest.mark.slow  # as the one above, told by another process
 def test_of_a_program_that_has_ended_it_is_known_how_many_steps_are_missing(project: Path) -> None:
     (project / "train.py").write_text(TRAIN.replace("range(400)", "range(11)"))
     _, found = verified("--precision=30%")
@@ -269,7 +270,7 @@ def test_a_list_that_is_filled_in_steps_and_finished_behind_them_takes_turns(pro
 
 @pytest.mark.parametrize(
     "wrong",
-    ["total += (loss * 1.5).item()", "model.weight.data += 1e-6"],
+    [pytest.param("total += (loss * 1.5).item()", marks=pytest.mark.slow), "model.weight.data += 1e-6"],
 )
 def test_another_version_that_computes_something_else_is_told(project: Path, wrong: str) -> None:
     (project / "after.py").write_text(TRAIN.replace("total += loss.item()", wrong))
@@ -342,11 +343,9 @@ def test_a_fix_that_changes_what_runs_once_leaves_the_others_in_one_process(proj
 
 @pytest.mark.parametrize(
     ("called", "why"),
-    [
-        ("main()", "runs once"),
-        pytest.param("m = main\nm()", "is not begun anew in each step", marks=pytest.mark.slow),
-    ],
+    [("main()", "runs once"), ("m = main\nm()", "is not begun anew in each step")],
 )
+@pytest.mark.slow  # a module's head runs once, too, and that is said of it
 def test_so_it_does_in_the_head_of_a_function_around_the_loop(project: Path, called: str, why: str) -> None:
     head, _, rest = TRAIN.partition("torch.manual_seed(0)")
     body = rest.replace("loader = [torch.randn(5, 4) for _ in range(400)]", LOADER.replace("400", "9000"))

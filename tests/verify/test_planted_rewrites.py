@@ -53,6 +53,7 @@ def test_where_sums_vary_the_same_steps_in_one_process_are_equal_nevertheless(mo
     assert found[wrong][:2] == (False, False)
 
 
+@pytest.mark.slow  # two more of those that the one below asks
 def test_between_two_optimizers_no_graph_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """The maker's backward pass is still to come where the critic has stepped: the same steps begin behind both."""
     wrong, right = "one read stands for two", "detached before the call"

@@ -23,6 +23,7 @@ def test_a_gain_is_found_or_left_open_in_one_process(project: Path, library: Pat
     assert (project / "train.py").read_text() == TRAIN
 
 
+@pytest.mark.slow  # `test_try_in_the_run.py` asks it by a drawn clock
 def test_a_run_in_which_fixes_are_tried_goes_on_bit_for_bit(project: Path, library: Path, forked: Python) -> None:
     library.write_text(REAL)
     program = test_try_in_the_run.TRAIN.replace("LOOP", test_try_in_the_run.OVER.strip())

@@ -198,6 +198,7 @@ torch.Tensor.item = item
 """  # in the third rehearsal
 
 
+@pytest.mark.slow  # how a run ends is asked by the others, what Ctrl-C leaves by `test_verify_command.py`
 def test_ctrl_c_meanwhile_finds_the_program_as_written(project: Path, library: Path, forked: Python) -> None:
     """What it saves then is what it had before its steps were rehearsed; those steps were never made."""
     library.write_text(WAITS)
