@@ -73,7 +73,7 @@ def test_a_crop_larger_than_the_photographs_is_an_error_of_usage(
     assert f"--size {size}: the photographs are 427 pixels high" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("fixed", [False, True], ids=["as written", "fixed"])
+@pytest.mark.parametrize("fixed", [pytest.param(False, marks=pytest.mark.slow), True], ids=["as written", "fixed"])
 def test_training_on_the_cpu_lowers_the_loss(fixed: bool, segmentation: SimpleNamespace) -> None:
     options = segmentation.arguments(["--device=cpu", "--size=32", "--steps=30", *["--fixed"] * fixed])
     history = segmentation.train(options)

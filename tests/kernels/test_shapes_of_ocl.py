@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from effort import in_turns
 from torch.nn import functional as F
 
 import syncscope.kernels  # noqa: F401 - registers the device
@@ -34,8 +35,7 @@ def agrees(function, *inputs, tolerance=1e-5):
     return True
 
 
-@pytest.mark.parametrize("size", [(3, 4, 5, 7), (2, 6, 70, 90), (5, 4)])
-@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(("size", "training"), in_turns([(3, 4, 5, 7), (2, 6, 70, 90), (5, 4)], [True, False]))
 def test_batch_norm_and_its_running_statistics(shape, size, training):
     torch.manual_seed(0)
 
@@ -113,8 +113,9 @@ def test_sums_and_extremes_agree_with_the_cpu_and_of_equals_the_first_counts(sha
         assert torch.equal(a.cpu(), b)
 
 
-@pytest.mark.parametrize("size", [(3, 4, 33), (700, 5), (2, 1000), (5, 1)])
-@pytest.mark.parametrize("function", [torch.softmax, torch.log_softmax])
+@pytest.mark.parametrize(
+    ("size", "function"), in_turns([(3, 4, 33), (700, 5), (2, 1000), (5, 1)], [torch.softmax, torch.log_softmax])
+)
 def test_softmax_agrees_with_the_cpu_along_either_dimension(shape, size, function):
     torch.manual_seed(0)
     assert agrees(lambda x: function(x, -1), torch.randn(size) * 5)

@@ -326,7 +326,10 @@ def test_a_buffer_that_was_never_saved_and_a_file_in_an_encoding_of_its_own(door
     talk(scene)
 
 
-@pytest.mark.parametrize(("methods", "code"), [(("initialize", "shutdown", "exit"), 0), (("initialize", "exit"), 1)])
+@pytest.mark.parametrize(
+    ("methods", "code"),
+    [pytest.param(("initialize", "shutdown", "exit"), 0, marks=pytest.mark.slow), (("initialize", "exit"), 1)],
+)
 def test_the_end_that_the_protocol_asks_for_is_none_of_our_bugs(methods, code, start):
     said = []
     for number, method in enumerate(methods):

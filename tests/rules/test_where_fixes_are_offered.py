@@ -9,8 +9,8 @@ from syncscope.linter.engine import check_file
 from syncscope.model.finding import Safety
 
 
-@pytest.mark.xdist_group("in this repository")  # it is gone through, once in a process
-@pytest.mark.parametrize("name", [pytest.param("gan.py", marks=pytest.mark.slow), "digits.py"])
+@pytest.mark.slow  # this repository is gone through
+@pytest.mark.parametrize("name", ["gan.py", "digits.py"])
 def test_a_sample_is_offered_its_fixes_inside_the_project(name: str, tmp_path: Path) -> None:
     sample = Path(__file__).parents[2] / "samples" / name
     alone = tmp_path / name

@@ -31,6 +31,14 @@ def no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncscope.tracers.sources.torch_profiler._available", lambda: False)
 
 
+@pytest.fixture
+def unlinted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report lints the files whose lines it has: for a line of a test it goes through all of this repository."""
+    from syncscope.api import linted, reports
+
+    monkeypatch.setattr(reports, "linted", lambda paths, libraries=(): linted.linted([], libraries))
+
+
 @pytest.fixture(scope="session")
 def hook() -> ctypes.CDLL:
     library = compiled.library()

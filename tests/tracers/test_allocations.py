@@ -8,7 +8,7 @@ from in_c import in_c
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pyopencl")
-pytestmark = pytest.mark.xdist_group("in this repository")  # a report goes through it, once in a process
+pytestmark = pytest.mark.usefixtures("unlinted")
 
 import syncscope  # noqa: E402
 from syncscope.kernels import memory  # noqa: E402 - registers the device

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pyopencl")
-pytestmark = pytest.mark.xdist_group("in this repository")  # a report goes through it, once in a process
+pytestmark = pytest.mark.usefixtures("unlinted")
 
 import syncscope  # noqa: E402
 import syncscope.kernels  # noqa: E402 - registers the device

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pyopencl")
-pytestmark = pytest.mark.xdist_group("in this repository")  # a report goes through it, once in a process
+pytestmark = pytest.mark.usefixtures("unlinted")
 
 import syncscope.kernels  # noqa: E402
 from syncscope.tracers.lines import library as lines  # noqa: E402
