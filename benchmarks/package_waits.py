@@ -6,8 +6,9 @@
 
 `packages/` holds, for each package, training steps over it and what waited in every one of them, as `step_waits.py` recorded
 it (which says how to record them anew, or more), with the figures of the first look: how many were shown, of how many, beside
-how many others, when nobody had seen the package. Those are the ones to believe. What is in `learned_from` the linter was
-bettered on since; whoever looks at a list of `held_out` moves the package there. What is not unpacked is fetched from PyPI.
+how many others, when nobody had seen the package. Those are the ones to believe; what has none nobody has looked at. What is in
+`learned_from` the linter was bettered on since; whoever looks at a list of `held_out` moves the package there. What is not
+unpacked is fetched from PyPI.
 """
 
 from __future__ import annotations
@@ -92,8 +93,9 @@ def main() -> None:
                 print(f"  {recorded.stem:20} not fetched: unpack {truth['package']} below {asked.unpacked}", flush=True)
                 continue
             score = score_of(truth, folder)
-            first, of, others = truth["first_look"]
-            print(f"  {recorded.stem:20}", score, f"(at first {first} of {of}, {others} others)", flush=True)
+            first = truth.get("first_look")
+            then = f"at first {first[0]} of {first[1]}, {first[2]} others" if first else "this is the first look"
+            print(f"  {recorded.stem:20}", score, f"({then})", flush=True)
             if asked.list:
                 print(*(f"    {each}" for each in score.told()), sep="\n")
 
