@@ -29,10 +29,16 @@ def not_waited_for(trace: Trace, steps: Sequence[Step]) -> list[str]:
 
 
 def uploads_not_waited_for(trace: Trace, steps: Sequence[Step]) -> str:
-    """What a recording of OpenCL cannot say of copies to the device, and where they are; "" where its steps make none."""
+    """What a recording of OpenCL cannot say of copies to the device, and where they are; "" where its steps make none.
+
+    What the CPU computed, as the device lacks the operator, goes back to it: a device that has the operator copies nothing.
+    """
     rows = trace.rows(Kind.CALL)
     writes = np.array([name in WRITES for name in trace.names], bool)
-    number, at = _per_step(trace, steps, rows[writes[trace.name[rows]] & (trace.flags[rows] & Flag.BLOCKING == 0)])
+    rows = rows[writes[trace.name[rows]] & (trace.flags[rows] & Flag.BLOCKING == 0)]
+    operators = trace.rows(Kind.OP)
+    on_cpu = operators[trace.flags[operators] & Flag.FALLBACK != 0]
+    number, at = _per_step(trace, steps, rows[~_within(trace, rows, on_cpu)])
     if not number:
         return ""
     said = "1 copy to the device per step is" if number == "1" else f"{number} copies to the device per step are"

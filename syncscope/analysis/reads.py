@@ -71,9 +71,9 @@ def _read(
         until = max((int(end[t]) for t in wait.targets), default=0)
         blocked += max(0, min(until, int(end[wait.row])) - int(trace.start[wait.row]))
     place, column, function, caller = around.place(unit, members[0].row)
-    flags = around.flags(members[0].row)
+    name, fallback = around.name(unit, members[0].row)
     return Read(
-        op=_as_copied(around.name(unit, bool(flags & Flag.FALLBACK)), copies.only_to_device(unit)),
+        op=_as_copied(name, copies.only_to_device(unit)),
         start=start,
         end=stop,
         blocked=blocked,
@@ -84,7 +84,7 @@ def _read(
         bytes=max(int(trace.bytes[unit]), int(max((trace.bytes[t] for t in targets), default=-1))) if targets else -1,
         waited_for=last if blocked else -1,
         ahead=queue.ahead(start),
-        fallback=bool(flags & Flag.FALLBACK),
+        fallback=fallback,
         calls=tuple(w.row for w in members),
         function=function,
         caller=caller,
@@ -221,23 +221,24 @@ class _Around:
                 return 1, above
         return (1, chain[-1]) if chain else (CALL, row)
 
-    def flags(self, row: int) -> int:
-        """The flags of all that encloses a call."""
-        found = 0
-        for above in self._chain(row):
-            found |= int(self._trace.flags[above])
-        return found
-
-    def name(self, unit: int, fallback: bool) -> str:
-        """What users call it: `item`, `nonzero`, `fallback of aten::x`, `cudaStreamSynchronize`."""
+    def name(self, unit: int, call: int) -> tuple[str, bool]:
+        """What users call it (`item`, `nonzero`, `fallback of aten::x`, `cudaStreamSynchronize`), and whether it waits only
+        because the device has no such operator: what asks for a value or for a shape waits on every device."""
         trace = self._trace
         name: str = trace.names[trace.name[unit]]
         if trace.kind[unit] == READ:
-            asks = self._trace.known(unit).library
-            return next((op for file, read, op in OF_TORCH if name == read and asks.startswith(file)), name)
-        if fallback:
-            return name if name.startswith(ops.FALLBACK_OF) else ops.FALLBACK_OF + name
-        return ops.of_operator(name.removeprefix("aten::"))
+            known = trace.known(unit)
+            if trace.flags[unit] & FALLBACK:
+                asked = ops.of_fallback(known.operator)
+                return asked or name, asked is None
+            return next(
+                (op for file, read, op in OF_TORCH if name == read and known.library.startswith(file)), name
+            ), False
+        if any(trace.flags[above] & FALLBACK for above in self._chain(call)):
+            asked = ops.of_fallback(name)
+            whole = name if name.startswith(ops.FALLBACK_OF) else ops.FALLBACK_OF + name
+            return asked or whole, asked is None
+        return ops.of_operator(name.removeprefix("aten::")), False
 
     def place(self, unit: int, call: int) -> tuple[Place | None, int, str, Place | None]:
         """Line and column as recorded, and of a library's the user's line that led there; else the innermost user's function

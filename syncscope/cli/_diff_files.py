@@ -94,7 +94,7 @@ def _totals(report: Report) -> dict[str, Any]:
         "steps": len(report.steps),
         "step_ms": ms(report.step),
         "device_busy": report.device_busy,
-        "reads_per_step": None if report.refused else sum(line.count for line in report.lines),
+        "reads_per_step": None if report.refused else report.syncs,
         "blocked_ms": None if report.refused else ms(sum(line.blocked for line in report.lines)),
         "total_saving_ms": ms(report.saving),
         "fidelity": report.fidelity,

@@ -76,7 +76,7 @@ def totals(found: Comparison) -> Iterator[tuple[str, str, str, str]]:
     yield "steps", str(len(one.steps)), str(len(other.steps)), ""
     yield "device busy, %", number(busy_share(one), 0.01), number(busy_share(other), 0.01), ""
     known = [not report.refused for report in (one, other)]
-    syncs = [sum(line.count for line in r.lines) for r in (one, other)]
+    syncs = [report.syncs for report in (one, other)]
     before, after = (f"{count:.3g}" if judged else "unknown" for count, judged in zip(syncs, known, strict=True))
     yield "syncs per step", before, after, ""
     blocked = [sum(line.blocked for line in r.lines) for r in (one, other)]
@@ -97,6 +97,8 @@ def remarks(found: Comparison) -> Iterator[str]:
     if found.timed[0] != found.timed[1]:
         which, rest = ("first", "second") if found.timed[0] else ("second", "first")
         yield f"A step of the {which} is as timed without a recording, for no replay fits it; of the {rest}, as replayed."
+    if any(line.fallback for report in (found.before, found.after) for line in report.lines):
+        yield "Waits for what the CPU ran, since `ocl` has no such operator, are no syncs on CUDA, and in no number per step."
     if not unlike(found):
         yield from map(moved, found.moved)
         yield from map(in_place, found.more.in_place)

@@ -47,7 +47,7 @@ def _syncs(report: Report, most: float) -> Iterator[str]:
 
     _refuse(report)
     own = [line for line in report.lines if not line.fallback]
-    if (reads := sum(line.count for line in own)) > most:
+    if (reads := report.syncs) > most:
         yield f"{syncs(reads)} more than the {most:.3g} allowed:"
         steps = StepCounts(report)
         for line in sorted(own, key=lambda o: -o.count):

@@ -54,7 +54,7 @@ def row(report: Report, path: str) -> AtAGlance:
     decision = Decision.UNKNOWN if refused else found.decision if found is not None else Decision.LEAVE
     cells = (
         figures.fixed(length / 1e6) if length else "-",
-        "-" if refused else figures.count(sum(line.count for line in own)),
+        "-" if refused else figures.count(report.syncs),
         figures.percent(None if busy is None else max(0.0, 1 - busy)),
         str(decision),
         figures.percent(found.share if found is not None else None),

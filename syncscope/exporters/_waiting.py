@@ -223,7 +223,7 @@ def about(line: Line) -> Text:
     if line.function:
         text.append(f"somewhere in {line.function}()  ")
     if line.fallback:
-        text.append("the device has no such operator: the CPU ran it", "yellow")
+        text.append("no sync on CUDA: ocl has no such operator, and the CPU ran it", "yellow")
     elif line.rule:
         text.append(line.rule, "magenta")
     else:

@@ -76,7 +76,7 @@ def _progress(report: Report, folder: Path) -> Path:
     known = {
         "step_ms": report.step,
         "saving_ms": report.saving,
-        "reads_per_step": sum(line.count for line in report.lines) * 1e6 if report.steps else None,
+        "reads_per_step": report.syncs * 1e6 if report.steps else None,
         "device_busy": None if report.device_busy is None else report.device_busy * 1e6,
     }
     points = [

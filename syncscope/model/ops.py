@@ -165,6 +165,25 @@ FALLBACK_OF = "fallback of "
 """How the name of an operator begins that ran on the CPU because the device has none, in recordings and where it waits."""
 
 
+_ASKED_OF_THE_CPU: dict[str, Op] = {
+    "_local_scalar_dense": Op.ITEM, "is_nonzero": Op.BOOL, "equal": Op.EQUAL, "allclose": Op.ALLCLOSE,
+    "nonzero": Op.NONZERO, "masked_select": Op.MASKED_SELECT, "bincount": Op.BINCOUNT,
+    "repeat_interleave": Op.REPEAT_INTERLEAVE, "index": Op.MASK_READ,
+    "_unique": Op.UNIQUE, "_unique2": Op.UNIQUE, "unique_dim": Op.UNIQUE,
+    "unique_consecutive": Op.UNIQUE_CONSECUTIVE, "unique_dim_consecutive": Op.UNIQUE_CONSECUTIVE,
+    "_linalg_svd": Op.LINALG_CHECK, "_linalg_eigh": Op.LINALG_CHECK, "linalg_eig": Op.LINALG_CHECK,
+    "_linalg_eigvals": Op.LINALG_CHECK, "linalg_lstsq": Op.LINALG_CHECK, "linalg_matrix_exp": Op.LINALG_CHECK,
+}  # fmt: skip
+"""Torch's operators that read a value on CUDA, too, or size their result by one; what checks its status outside of the operator
+is a read of its own."""
+
+
+def of_fallback(operator: str) -> Op | None:
+    """What an operator that the CPU ran waits for on CUDA, too; None of one that is a wait only because the device lacks it."""
+    name = operator.removeprefix(FALLBACK_OF).removeprefix("aten::").partition(".")[0]
+    return _ASKED_OF_THE_CPU.get(name)
+
+
 def of_operator(name: str) -> str:
     """What users call the wait of torch's operator `name` (without `aten::`); the name itself where it says it already.
 

@@ -275,6 +275,12 @@ class Report:
         return alone / self.uses.step if self.uses is not None and self.uses.step else 0.0
 
     @property
+    def syncs(self) -> float:
+        """How many syncs a step has. What waits only because the device lacks an operator, which the CPU ran, is none: on CUDA
+        the host goes on."""
+        return sum(line.count for line in self.lines if not line.fallback)
+
+    @property
     def busiest(self) -> float | None:
         """The share of the steps in which the device worked, of several: the one that worked most."""
         return max((share for _, share in self.busy_by_device), default=self.device_busy)

@@ -70,8 +70,8 @@ class Values:
         more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
         each = sum(lines.values()) / len(counted)
         return (
-            f"{each:.3g} of the syncs a step as written are ocl's own, which has no kernel for an operator at "
-            f"{', '.join(named[:SHOWN])}{more}: on CUDA they are none"
+            f"{each:.3g} waits a step as written are not counted: ocl has no kernel for an operator at "
+            f"{', '.join(named[:SHOWN])}{more}; on CUDA the host does not wait there"
         )
 
 

@@ -164,6 +164,37 @@ def test_the_line_recorded_with_a_read_wins_and_fallbacks_are_named():
     assert (found.op, found.fallback) == ("fallback of aten::erfinv", True)
 
 
+@pytest.mark.parametrize(
+    ("operator", "heard", "op", "only_here"),
+    [
+        ("aten::bincount", "bincount", "bincount", False),  # torch.bincount was heard, and the CPU ran it
+        ("aten::bincount", "", "bincount", False),  # called by an operator: no function was heard
+        ("aten::_linalg_svd", "ocl_fallback", "linalg_check", False),
+        ("aten::unique_dim.out", "ocl_fallback", "unique", False),
+        ("aten::_assert_async.msg", "ocl_fallback", "ocl_fallback", True),
+        ("aten::_fft_r2c", "_fft_r2c", "_fft_r2c", True),  # a wait that only the end of the operator tells
+        ("aten::_fft_r2c", "", "fallback of aten::_fft_r2c", True),
+    ],
+)
+def test_what_the_cpu_ran_is_a_sync_where_cuda_waits_for_it_too(operator, heard, op, only_here):
+    lane = Lane(1, 1)
+    name = f"fallback of {operator}"
+    own = (heard and heard != op) or only_here
+    read = Event(
+        Kind.READ, heard, lane, 10, 70,
+        flags=Flag.FALLBACK if own else Flag.NONE, detail=json.dumps({"operator": name}) if own else "",
+    )  # fmt: skip
+    events = [
+        *([read] if heard else []),
+        Event(Kind.OP, name, lane, 12, 60, flags=Flag.FALLBACK),
+        Event(Kind.CALL, "clEnqueueReadBuffer", lane, 20, 50, flags=Flag.BLOCKING, correlation=1),
+        Event(Kind.COPY, "read", Lane(0, 0, 0), 30, 10, correlation=1),
+        Event(Kind.CALL, "clEnqueueNDRangeKernel", lane, 90, 1),
+    ]
+    (found,) = reads_of(Trace.of(events))
+    assert (found.op, found.fallback) == (op, only_here)
+
+
 def test_lines_come_from_the_innermost_frame_of_the_user():
     lane = Lane(1, 1)
     frames = [

@@ -44,6 +44,31 @@ def test_a_limit_that_holds_says_which_uploads_it_does_not_count(folder, flags):
     assert outcome("up.pt.trace.json.gz")[2] == "", "nothing is said of a limit that was not given"
 
 
+def test_what_the_cpu_computed_and_sends_back_is_no_copy_of_the_program(folder):
+    """`bincount` on `ocl`: its own upload was told as a copy for which CUDA waits, and for which the linter knows better."""
+    whole = recording("/cluster/me/project/train.py")
+    host, at = next(event.lane for event in whole if event.kind is Kind.CALL), Place("/cluster/me/project/train.py", 5)
+    upload = [
+        event
+        for n in range(5)
+        for event in (
+            Event(
+                Kind.OP,
+                "fallback of aten::bincount",
+                host,
+                (10 * n + 9) * MS - 9000,
+                20000,
+                place=at,
+                flags=Flag.FALLBACK,
+            ),
+            Event(Kind.CALL, "clEnqueueWriteBuffer", host, (10 * n + 9) * MS, 9000, 200 + n, place=at),
+        )
+    ]
+    kineto.save(Trace.of(sorted([*whole, *upload], key=lambda event: event.start)), "up.pt.trace.json.gz")
+    code, out, err = outcome("up.pt.trace.json.gz", "--max-syncs-per-step", "5")
+    assert (code, "copy to the device" in out + err) == (0, False)
+
+
 @pytest.mark.parametrize("given", ["2%", "2", "2.0 %"])
 def test_a_price_is_a_share_of_the_step(given):
     option = next(p for p in commands.get_command(None, "report").params if p.name == "max_price")

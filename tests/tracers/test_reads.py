@@ -219,6 +219,14 @@ def test_a_fallback_is_the_operators_read_not_the_users(device: str) -> None:
     assert {expression(e) for e in found} == {"torch.linalg.det(x))"}
 
 
+@in_c
+def test_a_fallback_that_waits_on_cuda_is_called_by_what_it_waits_for(device: str) -> None:
+    x = torch.ones(3, 3).to(device)
+    found = reads_of(lambda: torch.linalg.svd(x))
+    assert {e.name for e in found} == {"linalg_check"}
+    assert all(e.flags & Flag.FALLBACK and e.detail for e in found)
+
+
 def test_batches_of_a_loader_count_in_dry_mode() -> None:
     loader = DataLoader(TensorDataset(torch.arange(4.0)), batch_size=2)
     with dry_if(True):

@@ -70,9 +70,14 @@ def test_waits_of_a_device_without_a_kernel_are_told_from_those_of_the_program()
     counts = {(Place("a.py", line), "ocl_fallback"): 6 for line in (9, 10, 11, 2)} | {(LINE, "item"): 2}
     waits = [{key: count // 2 for key, count in counts.items()}] * 3
     some, none = (Values(3, [], {}, each, [], []) for each in (waits, [{(LINE, "item"): 1}] * 3))
-    said = "12 of the syncs a step as written are ocl's own, which has no kernel for an operator at a.py:2, a.py:9, a.py:10"
-    assert some.of_fallbacks() == f"{said} and 1 more: on CUDA they are none"
+    said = "12 waits a step as written are not counted: ocl has no kernel for an operator at a.py:2, a.py:9, a.py:10"
+    assert some.of_fallbacks() == f"{said} and 1 more; on CUDA the host does not wait there"
     assert none.of_fallbacks() == ""
+
+
+def test_what_ocl_lacks_is_no_sync_of_a_step_and_what_waits_on_cuda_too_is() -> None:
+    step = {(Place("a.py", 2), "ocl_fallback"): 3, (Place("a.py", 3), "bincount"): 1, (LINE, "item"): 2}
+    assert of_same_steps([step] * 4, [{(LINE, "item"): 2}] * 4)[:2] == (3, 2)
 
 
 def test_beside_runs_that_have_nothing_in_common_no_value_is_a_change() -> None:

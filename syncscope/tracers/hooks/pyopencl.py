@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from syncscope.model.ops import FALLBACK_OF, Op
+from syncscope.model.ops import FALLBACK_OF, Op, of_fallback
 from syncscope.tracers.hooks import reads
 from syncscope.tracers.hooks.listeners import listeners
 from syncscope.tracers.hooks.patches import patches
@@ -35,7 +35,7 @@ def _kernels(queue: Any) -> None:
             return
         fallback = operator.startswith(FALLBACK_OF)
         name = _plain(operator)
-        op = Op.OCL_FALLBACK if fallback else BY_OPERATOR.get(name.partition(".")[0], name)
+        op = (of_fallback(operator) or Op.OCL_FALLBACK) if fallback else BY_OPERATOR.get(name.partition(".")[0], name)
         frame = sys._getframe(1)
         seen = reads.here(frame)
         for guard in listeners.guards:

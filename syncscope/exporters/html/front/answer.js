@@ -58,7 +58,8 @@ function sentences(text) {
 
 function figures(model) {
   const seen = model.coverage?.enough ?? true;
-  const reads = model.reads.reduce((sum, read) => sum + read.count, 0);
+  const own = model.lines.filter(line => !line.fallback), reads = own.reduce((sum, line) => sum + line.count, 0);
+  const lent = model.lines.reduce((sum, line) => sum + line.count, 0) - reads;
   const blocked = model.lines.reduce((sum, line) => sum + line.blocked_ms, 0);
   const lengths = model.steps.map(step => step.ms);
   const per = model.steps.length ? "step" : "recording";
@@ -69,7 +70,7 @@ function figures(model) {
       "How long a step took as recorded, from the end of the one before it: the mean, the shortest and the longest of those counted, without the first, the last and those that warm up."],
     model.device_busy !== null && [model.busy_by_device.map(one => percent(one.busy)).join(", ") || percent(model.device_busy), model.busy_by_device.length ? "of devices busy" : "device busy", seen ? `the host waits ${msTime(blocked)} of a ${per}` : `how long the host waits is not known`,
       "The share of the steps in which any queue of any device worked." + model.busy_by_device.map(one => ` Device ${one.device}: ${percent(one.busy)}.`).join("")],
-    seen && [three(reads), `syncs a ${per}`, `on ${model.lines.length} line${model.lines.length === 1 ? "" : "s"}`,
+    seen && [three(reads), `syncs a ${per}`, `on ${own.length} line${own.length === 1 ? "" : "s"}${lent > 0 ? `; ${three(lent)} of ocl's own, which lacks an operator` : ""}`,
       "How often the host waits for the device. One .item() is one sync, however many calls into the driver it takes."],
     model.total_saving_ms !== null && [msTime(likely(model)), "shorter without waits", `${ends(model) ? `${within(...ends(model))}, ` : ""}of ${msTime(model.saving_step_ms)}`,
       "How much shorter a step likely is if no sync waits, what that lies between, and how long a step is in a replay that changes nothing, without what the recorder took."],

@@ -76,7 +76,7 @@ function row(model, entry, columns, most, goToWait, opened, draw) {
     draw();
     button.focus();
   }}, make("span", {class: "folder"}, name.slice(0, cut)), make("span", {class: "file"}, name.slice(cut)));
-  const about = line.fallback ? "the device has no such operator: the CPU ran it" : line.rule || "no rule knows this line";
+  const about = line.fallback ? "no sync on CUDA: ocl has no such operator, and the CPU ran it" : line.rule || "no rule knows this line";
   const head = make("tr", {class: of === null ? "" : of >= .05 ? "much" : of < .005 ? "nothing" : "", id: `row-${number}`},
     make("td", {class: "left what", "data-label": "line"},
       make("div", {}, line.answer ? [decision(line.answer), " "] : "", entry.turn ? make("span", {class: "turn", title: "the order in which to fix them, for most of what can be had"}, `${entry.turn}.`) : "", button, make("span", {class: "op"}, line.op)),
