@@ -50,9 +50,14 @@ class Delivery:
         self._names = _targets.names(paths) if self._each else {}
         if output is not None and not self._writes:  # what writes a folder of its own takes names that are free
             _outputs.spare([self._place(path) for path in paths], paths)
+            if self.pages and several:
+                from syncscope.cli import _pages
+
+                self._names = {path: _pages.beside_index(name) for path, name in self._names.items()}
         for_people = name == "terminal" if output is None else not self._one and "trace" in exporter.TAKES
         self._rows: list[_overview.AtAGlance] | None = [] if several and for_people else None
         self._in_short = output is None and for_people and not whole and len(paths) > _overview.WHOLE
+        self.jobs: dict[str, Path] = {}  # pages of the jobs that these are of, by what they are of
         self._objects: list[Any] = []
         self._texts: list[str] = []
 
@@ -79,8 +84,23 @@ class Delivery:
             echo(text)
         if self._opened is not None:
             echo(self._exporter.how_to_open(self._opened), err=True)
+        if self.pages and self._rows and (len(self._rows) > 1 or self.jobs):
+            from syncscope.cli import _pages
+
+            places = [self._place(row.path) for row in self._rows]
+            _pages.index(self._rows, places, self.jobs, places[0].parent)
         if self._rows and (self._in_short or len(self._rows) > 1):
             _overview.show(self._rows, self._in_short)
+
+    @property
+    def pages(self) -> bool:
+        """Whether a page of each is written into a folder."""
+        return self._each and self._name == "html"
+
+    @property
+    def names(self) -> set[str]:
+        """What the files are called that are written into a folder."""
+        return {name + self._exporter.SUFFIX for name in self._names.values()}
 
     def _place(self, path: str) -> Path:
         """Where the report of a recording is written."""

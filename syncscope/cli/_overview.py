@@ -96,7 +96,7 @@ def show(rows: Sequence[AtAGlance], alone: bool) -> None:
     cells = [(rank, step, *one.cells[1:]) for rank, step, one in zip(ranks, steps, rows, strict=True)]
     kept = [name for name in columns if name != "rank" or any(one.rank is not None for one in rows)]
     widths = {name: 2 + max(map(len, column)) for name, *column in zip(columns, columns, *cells, strict=True)}
-    names = [visible(name) for name in _names(rows, NAME)]
+    names = titles(rows)
     worst = min(PLACE, max(len(MOST_AT), *(len(one.worst) + 2 + len(one.op) if one.op else 0 for one in rows)))
     longest = max(len("recording"), *map(len, names))
     wanted = min(NAME, longest) + 2 + worst
@@ -122,6 +122,16 @@ def show(rows: Sequence[AtAGlance], alone: bool) -> None:
     out.print(f"\n{said}", style="dim")
     if alone:
         out.print(f"one of them: syncscope report {visible(rows[0].path)}; each of them: --all", style="dim")
+
+
+def titles(rows: Sequence[AtAGlance]) -> list[str]:
+    """What the recordings are called in a table, in visible characters."""
+    return [visible(name) for name in _names(rows, NAME)]
+
+
+def legend() -> list[str]:
+    """What the columns of all figures say."""
+    return [f"{name}: {said}" for name, said in LEGEND.items()] + ["-: not known, as its page says"]
 
 
 def _names(rows: Sequence[AtAGlance], most: int) -> list[str]:

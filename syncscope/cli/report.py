@@ -98,7 +98,8 @@ def command(
     they are at hand, never run.
 
     Of a FOLDER every trace below it is reported; of more than three there is a table, a row for each. A folder in it that holds
-    the ranks of one job is reported as the job, as `syncscope ranks` does, and limits are of the job.
+    the ranks of one job is reported as the job, as `syncscope ranks` does, and limits are of the job. A folder of pages has one
+    of the job, those of its ranks, and `index.html`, which leads to all.
 
     \b
     syncscope report run.pt.trace.json.gz                       a table for people
@@ -148,6 +149,10 @@ def command(
             )
             echo(f"{said}\n" if name == "terminal" else f"{said} --format json", err=name != "terminal")
     to = Delivery(exporter, name, output, paths, os.path.isdir(files[0]), whole)
+    if to.pages and not each and (found := _jobs.jobs(paths)):
+        from syncscope.cli import _pages
+
+        codes, to.jobs = _pages.of_jobs(found, most, str(output), to.names)
     failed = False
     over: list[str] = []
     notes: list[str] = []

@@ -1,6 +1,7 @@
 """`syncscope report` of several ranks: those of one job are reported as the job."""
 
 import json
+import re
 from dataclasses import replace
 
 from cli.recorded import outcome, ranks, recording, report
@@ -9,6 +10,11 @@ from click.testing import CliRunner
 from syncscope import kineto
 from syncscope.cli import commands
 from syncscope.model.trace import Trace
+
+
+def model(page):
+    """What a page shows."""
+    return json.loads(re.search(r'id="model">(.*?)</script>', page.read_text(), re.DOTALL)[1])
 
 
 def test_a_folder_with_the_ranks_of_one_job_is_reported_as_the_job(folder):
@@ -48,6 +54,27 @@ def test_a_job_is_one_page_and_its_limits_are_those_of_the_job(folder):
         assert code == 2
         assert "job holds 2 ranks of one job, which its limits are of" in err
     assert outcome("job", "--max-syncs-per-step", "5")[0] == 0
+
+
+def test_a_folder_of_pages_has_one_of_the_job_and_an_index_that_leads_to_all(folder):
+    """Eight pages of ranks were written, and none of the job, of which the help speaks."""
+    ranks(folder / "runs" / "job")
+    kineto.save(recording("other.py"), folder / "runs" / "index.json")
+    code, _, err = outcome("runs", "--format", "html", "-o", "pages")
+    made = ["job-job.html", "worker0.html", "worker1.html", "index-1.html", "index.html"]
+    assert (code, sorted(err.split())) == (0, sorted(" ".join(f"wrote pages/{name}" for name in made).split()))
+    shown = model(folder / "pages" / "index.html")["table"]
+    assert sorted(shown["links"]) == sorted(made[:-1])
+    assert [len(row) for row in shown["rows"]] == [len(shown["columns"])] * 4
+    assert shown["rows"][0][0] == "runs/job: 2 ranks of one job"
+    assert [one["number"] for one in model(folder / "pages" / shown["links"][0])["ranks"]["ranks"]] == [0, 1]
+    assert model(folder / "pages" / "worker0.html")["lines"], "those of its ranks are there, too"
+
+
+def test_ranks_that_are_asked_for_more_have_pages_of_their_own_alone(folder):
+    ranks(folder / "job")
+    assert outcome("job", "--no-savings", "--format", "html", "-o", "pages")[0] == 0
+    assert sorted(path.name for path in (folder / "pages").iterdir()) == ["index.html", "worker0.html", "worker1.html"]
 
 
 def test_a_job_in_a_subfolder_is_the_job_and_what_lies_beside_it_is_reported_alone(folder):

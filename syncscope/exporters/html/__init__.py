@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
+from urllib.parse import quote
 
 from syncscope.exporters import stem
 from syncscope.exporters.html._model import model
@@ -61,6 +62,19 @@ def jobs_page(
         for name, verdict, notes, job in jobs
     ]
     return _without_events(f"{len(jobs)} jobs", "", (), table=table, jobs=each)
+
+
+def index_page(
+    title: str,
+    lead: str,
+    columns: Sequence[tuple[str, bool]],
+    rows: Sequence[Sequence[str]],
+    links: Sequence[str],
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """What the page shows that leads to others: a row for each, whose first cell is a link to the file beside it."""
+    table = _table("Recordings", lead, columns, rows) | {"links": [quote(name) for name in links]}
+    return _without_events(title, "", notes, table=table)
 
 
 def compared_jobs_page(
