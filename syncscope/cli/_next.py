@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from syncscope.model.answer import Decision
 from syncscope.model.finding import Safety
+from syncscope.model.ops import SINGLE
 
 if TYPE_CHECKING:
     from syncscope.model.report import Report
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 def settles(report: Report, command: str, device: str | None) -> str:
     """What to run after this report of a `command` (program and arguments) on a device that it was lent; "" for nothing.
 
-    Nothing is to be run where the answer is *leave*, or where fixes were tried in the run itself. What the report says to do
+    Nothing is to be run where the answer is *leave*, or where fixes were tried in the run itself, nor where no wait can be left
+    out of a run: `--stale` answers reads of single values alone. What the report says to do
     first is what is tried: suggestions, too, which nobody tries who is not asked for their lines.
     """
     if report.answer is None or report.answer.decision is Decision.LEAVE or report.verified or not report.lines:
@@ -25,4 +27,11 @@ def settles(report: Report, command: str, device: str | None) -> str:
     lent = f"--device {device} " if device else ""
     if any(fix.safety is not Safety.SUGGEST for fix in fixes):
         return f"next: `syncscope verify {lent}{command}` times steps with and without the rewrites"
-    return f"next: `syncscope verify --stale {lent}{command}` times steps without these waits"
+    of_numbers = [line for line in report.lines if line.op in SINGLE]
+    if not of_numbers:
+        return ""  # nothing of what waits can be answered late
+    first = report.lines[0]
+    these = "these waits" if len(of_numbers) == len(report.lines) else "the waits for single values"
+    at = f" at {first.where}" if first.where else ""
+    stays = "" if first in of_numbers else f"; the wait first named, `{first.op}`{at}, stays in them"
+    return f"next: `syncscope verify --stale {lent}{command}` times steps without {these}{stays}"

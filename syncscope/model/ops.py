@@ -132,6 +132,9 @@ class Op(StrEnum):
 VALUES = frozenset({Op.ITEM, Op.BOOL, Op.FLOAT, Op.INT, Op.COMPLEX, Op.TOLIST})
 """They do nothing but fetch a value."""
 
+SINGLE = frozenset({Op.ITEM, Op.BOOL, Op.FLOAT, Op.INT, Op.INDEX})
+"""They read one number: `syncscope verify --stale` can answer them with that of the step before, which has their shape."""
+
 ASKED = frozenset({Op.CPU, Op.NUMPY, Op.TOLIST, Op.UNIQUE, *(op for op in Op if op.family is Family.EXPLICIT)})
 """Who writes them knows what they do: there is no other word for it, or another would not do less."""
 

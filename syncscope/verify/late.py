@@ -12,6 +12,7 @@ from syncscope.verify.results import Verification
 from syncscope.verify.runs import Runs
 from syncscope.verify.search import Search
 from syncscope.verify.stale import BLOCK
+from syncscope.verify.versions import AS_WRITTEN
 
 SETTLE = 2  # steps of a block that are still under what went before
 FEWEST = 4  # pairs of blocks from which an interval is believed
@@ -78,6 +79,9 @@ def measure(search: Search) -> None:
             found.notes.append(
                 f"{reads:.3g} syncs a step were answered with the value of the step before: keep nothing of what it computed"
             )
+            stay = search.compared.values[AS_WRITTEN].stay()
+            if stay and not runs.settings.only:
+                found.notes.append(stay)
         if answered and found.after:
             each = statistics.median(fetching)
             found.notes.append(

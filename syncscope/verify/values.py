@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.model.ops import Op
+from syncscope.model.ops import SINGLE, Op
 from syncscope.model.source import Place
 from syncscope.turns.weaving import LINES
 from syncscope.verify.counted import Waits, rounds_of, total
@@ -59,6 +59,25 @@ class Values:
         if not steps:
             return ""
         return f"the loss is NaN in step {min(steps) + 1}, and all that comes of it is, too: equal values prove little"
+
+    def stay(self) -> str:
+        """Which waits a run in which single values are answered late has all the same, the most frequent first; "" for none."""
+        counted = rounds_of(self.waits).counted
+        others = Counter(
+            {
+                line: count
+                for line, count in total(self.waits, counted).items()
+                if line[1] not in (*SINGLE, Op.TOLIST, Op.OCL_FALLBACK)
+            }
+        )
+        if not others:
+            return ""
+        named = [
+            f"{op} at {os.path.relpath(place.path)}:{place.line} ({count / len(counted):.3g} a step)"
+            for (place, op), count in others.most_common(SHOWN)
+        ]
+        more = f" and {len(others) - SHOWN} more lines" if len(others) > SHOWN else ""
+        return f"only reads of single values were answered late; these waits stayed: {', '.join(named)}{more}"
 
     def of_fallbacks(self) -> str:
         """Which waits are none of the program's, but of a device that has no kernel for an operator; "" without one."""

@@ -38,5 +38,18 @@ def test_where_the_report_names_none_what_is_written_is_tried(safety, how):
     assert how in said(safety)
 
 
+def test_what_stale_cannot_answer_is_not_said_to_be_timed():
+    """A DQN that copies priorities in each step: `--stale` was said to time it without these waits, and left the first."""
+    copies, reads = Line("cpu", Place("dqn.py", 48), 1, 1e6, 1e6), Line("item", Place("dqn.py", 77), 1, 1e5, 1e5)
+    both = _next.settles(Report(answer=TRY, lines=(copies, reads)), "dqn.py", "ocl")
+    assert both == (
+        "next: `syncscope verify --stale --device ocl dqn.py` times steps without the waits for single values; the wait first "
+        "named, `cpu` at dqn.py:48, stays in them"
+    )
+    other = _next.settles(Report(answer=TRY, lines=(reads, copies)), "dqn.py", "ocl")
+    assert other.endswith(" times steps without the waits for single values")
+    assert _next.settles(Report(answer=TRY, lines=(copies,)), "dqn.py", "ocl") == ""
+
+
 def test_nothing_is_to_be_run_where_waits_are_to_be_left():
     assert said(Safety.SAFE, Decision.LEAVE, NAMED) == ""

@@ -80,6 +80,14 @@ def test_what_ocl_lacks_is_no_sync_of_a_step_and_what_waits_on_cuda_too_is() -> 
     assert of_same_steps([step] * 4, [{(LINE, "item"): 2}] * 4)[:2] == (3, 2)
 
 
+def test_the_waits_that_are_never_answered_late_are_named() -> None:
+    step = {(Place("a.py", 2), "cpu"): 2, (Place("a.py", 3), "bincount"): 1, (LINE, "item"): 2}
+    some, none = (Values(3, [], {}, [each] * 3, [], []) for each in (step, {(LINE, "item"): 1}))
+    stay = "these waits stayed: cpu at a.py:2 (2 a step), bincount at a.py:3 (1 a step)"
+    assert some.stay() == f"only reads of single values were answered late; {stay}"
+    assert none.stay() == ""
+
+
 def test_beside_runs_that_have_nothing_in_common_no_value_is_a_change() -> None:
     """A program that diverges: of two runs as written one has other numbers, of the rewritten one some are NaN."""
     plain = pieces({}, {})
