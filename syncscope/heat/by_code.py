@@ -10,7 +10,7 @@ from syncscope.heat.by_name import by_name
 from syncscope.heat.loops import LOOPS, of_loop, trains
 from syncscope.model.heat import Reason
 from syncscope.model.source import line_starts
-from syncscope.project import conventions
+from syncscope.project import conventions, environments
 from syncscope.project.beside_training import PREDICTIONS, TARGETS
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import ancestry, bases
@@ -75,13 +75,24 @@ def holds_all_steps(function: ProjectFunction) -> bool:
 def is_an_update(function: ProjectFunction) -> bool:
     """Whether a function is called so, and goes over the epochs of one update: a training loop calls it in each pass."""
     source = function.module.source
-    return _UPDATE.match(function.name) is not None and any(
+    return (_UPDATE.match(function.name) is not None or _learns_from_rollout(function)) and any(
         isinstance(each, (ast.For, ast.AsyncFor)) and of_loop(each, function.name, source) == Reason.AROUND()
         for each in function.node.body
     )
 
 
 _UPDATE = re.compile(r"^_?(\w+_)?(update|optimi[sz]e)(_|$)")
+
+
+def _learns_from_rollout(function: ProjectFunction) -> bool:
+    """Whether an agent learns in it from what it has done: others drive the environment, and call it behind each rollout."""
+    cls = function.cls
+    if cls is None or function.name.strip("_") not in _LEARNS or not environments.chooses(cls.methods):
+        return False
+    return not any(environments.drives(_text_of(each)) for each in cls.methods.values())
+
+
+_LEARNS = frozenset(("learn", "train"))
 
 
 def _are_many(name: str) -> bool:

@@ -18,6 +18,7 @@ from syncscope.heat import blocks
 from syncscope.heat.by_text import is_for_the_log, is_frozen, said_by_name
 from syncscope.heat.gone_through import GoneThrough
 from syncscope.heat.imported import Imported
+from syncscope.heat.made_at_once import made_at_once
 from syncscope.heat.makers import Makers
 from syncscope.heat.parsed_text import parsed
 from syncscope.heat.places import places
@@ -102,7 +103,14 @@ class Calls:
             tree, code = parsed(caller) if wanted else (None, b"")
             if tree is not None:
                 new += self.within(tree, code, caller, wanted)
+            for each in self._unknown(made_at_once(caller, self.makers, self.imported)):
+                self._note(each, caller)
+                new.append(each)
         return new
+
+    def _note(self, called: FunctionText, caller: FunctionText) -> None:
+        self.found[called.key] = called
+        self.by[called.key] = f"{caller.cls}.{caller.name}".lstrip(".")
 
     def within(
         self, tree: blocks.Function, code: bytes, caller: FunctionText, wanted: Collection[str]
@@ -114,8 +122,7 @@ class Calls:
                 if any(cold_names.beside(each.name, each.cls) for each in meant):
                     meant = meant if self._is_sure(tree, code, caller) else _without_beside(meant)
                 for each in meant:
-                    self.found[each.key] = each
-                    self.by[each.key] = f"{caller.cls}.{caller.name}".lstrip(".")
+                    self._note(each, caller)
                     if cold_names.beside(each.name, each.cls):
                         self.certain.add(each)
                     if same := self.seldom.get(each.name):

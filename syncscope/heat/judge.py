@@ -256,7 +256,7 @@ def _known(case: Judged) -> Heat | None:
     if stem in beside_training.TRANSFORMS and b"torchvision" in function.module.source:
         return Reason.DATA(function.cls.name if function.cls is not None else function.name)
     if said.reason is Reason.LOOP and by_code.holds_its_loop(function):
-        return Reason.OUTSIDE(function.name)
+        return Reason.AROUND() if by_code.is_an_update(function) else Reason.OUTSIDE(function.name)
     given = {*function.names} - {"self", "mode"}  # a `train` that takes a batch may be a step itself
     if said.reason is Reason.LOOP and (function.name == "fit" or not given) and not by_code.calls_steps(function):
         return Reason.NO_STEP(function.name)

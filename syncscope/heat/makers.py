@@ -34,6 +34,10 @@ class Makers:
             found = self.known[name] = [each for cls in things for each in _makers(cls, self.classes)]
         return found
 
+    def of_any(self, name: str) -> list[FunctionText]:
+        """The same of all classes of this name, modules among them."""
+        return [each for cls in self.classes.get(name, ()) for each in _makers(cls, self.classes)]
+
 
 def _is_thing(cls: ClassText, classes: Mapping[str, Sequence[ClassText]]) -> bool:
     """Whether its objects may be made in a step: no modules, optimizers, data sets, configurations."""

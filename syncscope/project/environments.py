@@ -55,6 +55,14 @@ def acts(name: str) -> bool:
     return _ACTS.match(name) is not None
 
 
+_CHOOSES = re.compile(r"^_?(select|choose|get|sample|take|predict)_actions?(_|$)")
+
+
+def chooses(methods: Collection[str]) -> bool:
+    """Whether a class acts in an environment, by what its methods are called."""
+    return any(acts(name) or _CHOOSES.match(name) is not None for name in methods)
+
+
 def learns(owner: str, name: str) -> bool:
     """Whether people call so what updates an agent: `self.alg.update()`; a progress bar and a dict are updated, too."""
     return bool(_LEARNS.match(name) and _LEARNER.match(owner))

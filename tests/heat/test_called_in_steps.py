@@ -57,6 +57,22 @@ def test_a_metric_that_a_step_sets_to_nothing_is_so_as_often_as_it_gives_a_resul
     assert heat(path) == {5: "cold", 8: "hot"}
 
 
+def test_a_module_that_is_called_where_it_is_made_is_made_in_each_step(package: Path) -> None:
+    path = package / "modules.py"
+    module = (
+        "class {}(torch.nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+        "        self.bins = torch.arange(n).cuda().sum().item()\n\n    def forward(self, x):\n        return x\n\n"
+    )
+    path.write_text("import torch\n\n" + module.format("Anew") + module.format("Once"))
+    (package / "model.py").write_text(
+        "from .modules import Anew, Once\n"
+        + MODEL.replace("match(x)", "Anew(len(x))(x)").replace(
+            "self.grid =", "self.once = Once(4)\n        self.grid ="
+        )
+    )
+    assert heat(path) == {6: "hot", 14: "cold"}
+
+
 SCRIPT = """
 import torch
 

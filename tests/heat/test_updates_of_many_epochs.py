@@ -140,3 +140,29 @@ def test_what_runs_a_backward_pass_beside_its_loops_is_a_step() -> None:
     lines = enumerate(OF_AN_AGENT.splitlines(), 1)
     marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
     assert heat(OF_AN_AGENT, "agent.py") == marks
+
+
+AGENT = """
+import torch
+
+class Agent:
+    def get_action(self, obs):
+        return self.net(obs)
+
+    def learn(self, obs: torch.Tensor):
+        first = obs.sum().item()  # line
+        for epoch in range(self.update_epochs):
+            for part in obs.split(8):
+                loss = self.net(part).square().mean()
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+        self.writer.add_scalar("loss", loss.item(), self.steps)  # line
+"""
+ALONE = "\n    def play(self, obs):\n        obs, reward, done, info = self.env.step(self.get_action(obs))\n"
+
+
+def test_an_agent_learns_once_a_rollout_unless_it_drives_its_environment_itself() -> None:
+    assert told(AGENT.encode(), "agent.py") == marked(AGENT.encode())
+    alone = (AGENT + ALONE).replace("# line", "# cold").encode()
+    assert told(alone, "agent.py") == marked(alone)

@@ -1,0 +1,37 @@
+"""Objects that are called where they are made, `Regression(bins)(x)`: what makes them runs as often as the call.
+
+Most modules are made before the training. One that is made and called in one breath is made anew in each step, and what it
+sends to the device is sent again.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from syncscope.heat import blocks
+from syncscope.heat.imported import Imported
+from syncscope.heat.makers import Makers
+from syncscope.heat.parsed_text import parsed
+from syncscope.project.outline import FunctionText
+from syncscope.project.syntax import name_of, walk
+
+_AT_ONCE = re.compile(rb"(?<![\w.])(?:\w+\.)*([A-Za-z_]\w*)\((?:[^()\n]|\([^()\n]*\))*\)\(")
+
+
+def made_at_once(caller: FunctionText, makers: Makers, imported: Imported) -> Iterator[FunctionText]:
+    """What makes the objects that a function calls where it makes them, in no arm that is seldom gone into."""
+    text = caller.text()
+    if b")(" not in text or caller.name == "__init__":
+        return
+    said = {name.decode() for name in _AT_ONCE.findall(text)} & makers.classes.keys()
+    tree, code = parsed(caller) if said else (None, b"")
+    if tree is None:
+        return
+    for node in walk(tree):
+        match node:
+            case ast.Call(func=ast.Call(func=ast.Name() | ast.Attribute() as made)) if (name := name_of(made)) in said:
+                if blocks.of_call(tree, made, code) is None:
+                    here = name in imported.names(caller.path)
+                    yield from (each for each in makers.of_any(name) if here or each.path == caller.path)
