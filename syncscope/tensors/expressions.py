@@ -47,6 +47,7 @@ from syncscope.tensors.facts import (
     Tag,
     items,
     like,
+    spread,
     tensor,
 )
 from syncscope.tensors.frame import Frame, Later, evaluate, heat_of
@@ -126,6 +127,8 @@ def _of_object(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact | None:
     if isinstance(ref, str):
         if owner.kind is OTHER:
             return named(f"{ref}.{word}")
+        if word == "module" and (inner := spread(owner)) is not None:
+            return inner
         return tensor(FLOAT, owner.device, 3, node, shape=FIXED) if word in _OF_LAYERS else None
     if isinstance(ref, Module):
         return member(owner, word)

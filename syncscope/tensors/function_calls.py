@@ -26,8 +26,10 @@ from syncscope.tensors.facts import (
     SPREAD,
     TENSOR,
     Tag,
+    on_device,
     on_host,
     sequence,
+    spread,
     tensor,
 )
 from syncscope.tensors.frame import Frame, execute
@@ -78,12 +80,16 @@ def call_function(
 
 def call_module(call: Call, module: Fact) -> Fact:
     """What calling an nn.Module gives: its own `forward` when it is of this project, else what torch's gives."""
+    args, keywords = call.args, call.keywords
+    if (inner := spread(module)) is not None:
+        module, args = inner, [*map(on_device, args)]
+        keywords = {name: on_device(fact) for name, fact in keywords.items()}
     ref = module.ref
     if not isinstance(ref, Instance):
-        return modules.result(module, call.node, call.args)
+        return modules.result(module, call.node, args)
     method = find_method(ref.cls, "forward") or find_method(ref.cls, "__call__")
     if method is not None:
-        result = call_function(method, call.frame, call.args, call.keywords, module, call.unasked)
+        result = call_function(method, call.frame, args, keywords, module, call.unasked)
         if result.kind is not NOTHING_KNOWN:
             return result
     return tensor(confidence=1, why=call.node)

@@ -20,7 +20,7 @@ from syncscope.project.names import find_method
 from syncscope.project.of_file import kept
 from syncscope.project.syntax import dotted, last_word, name_of, walk
 from syncscope.tensors.call import Call
-from syncscope.tensors.facts import BOOL, HOST, INT, MODULE, SOMEWHERE, TENSOR, tensor
+from syncscope.tensors.facts import BOOL, HOST, INT, MODULE, SOMEWHERE, TENSOR, spread, tensor
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.functions import run_apart
 from syncscope.tensors.instances import Bound, Instance
@@ -156,10 +156,17 @@ class _Given(NamedTuple):
         return not (isinstance(value, ast.Constant) and value.value is None)
 
     def left_out(self) -> set[int]:
-        """The nodes that run only where an argument is given that was left out: in `if mask is not None`."""
+        """The nodes that run only where an argument is given that was left out, in `if mask is not None`, or no training is."""
         arms = (each for each in statements(self.function.node) if isinstance(each, ast.If))
-        behind = (arm for arm in arms if any(self._is_left_out(each) for each in walk(arm.test)))
-        return {id(node) for arm in behind for inner in arm.body for node in walk(inner)}
+        return {id(node) for arm in arms for inner in self._closed(arm) for node in walk(inner)}
+
+    def _closed(self, arm: ast.If) -> list[ast.stmt]:
+        match arm.test:
+            case ast.Attribute(attr="training"):
+                return arm.orelse
+            case ast.UnaryOp(op=ast.Not(), operand=ast.Attribute(attr="training")):
+                return arm.body
+        return arm.body if any(self._is_left_out(each) for each in walk(arm.test)) else []
 
     def _is_left_out(self, test: ast.AST) -> bool:
         match test:
@@ -199,6 +206,7 @@ def _fact(frame: Frame, node: ast.expr) -> Fact:
 
 
 def _target(fact: Fact) -> ProjectFunction | None:
+    fact = spread(fact) or fact
     ref = fact.ref
     if isinstance(ref, Bound):
         ref = ref.function

@@ -116,6 +116,26 @@ CASES = {
             x = x[mask > 0]  # waits: mask_read
         return x.mean()
     """,
+    "of a module that is spread over devices, which picks where it is not trained": """
+    def step(self, x: torch.Tensor, y: torch.Tensor):
+        both = nn.DataParallel(Both()).cuda()  # waits: to_device
+        loss = both(x, y).mean()
+        loss.backward()
+        spread = nn.DataParallel(Picking()).cuda()  # waits: to_device
+        other = spread(x, y) + spread.module(x, y)
+        other.mean().backward()  # waits: backward
+
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor):
+        if self.training:
+            return self.fc(x)
+        else:
+            return self.fc(x)[y > 0]  # waits: mask_read
+    """,
     "what a list picks, which is sent once": """
     def step(self, x: torch.Tensor, y: torch.Tensor):
         out = self.plain(x, y)
