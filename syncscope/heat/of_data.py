@@ -11,6 +11,8 @@ from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import ancestry, outside
 from syncscope.project.of_file import MANY, kept
 
+_SENDERS = frozenset(("to", "cuda", "to_device"))  # of a data set that is handed to a loop whole
+
 
 @lru_cache(maxsize=10_000)  # asked whenever a function is run
 def _is_of_data(name: str) -> bool:
@@ -18,7 +20,9 @@ def _is_of_data(name: str) -> bool:
 
 
 def on_host(function: ProjectFunction) -> bool:
-    """Whether its values are the data pipeline's, which live on the host."""
+    """Whether its values are the data pipeline's, which live on the host, until they are sent."""
+    if function.name in _SENDERS:
+        return False
     return _is_of_data(function.name) or (function.cls is not None and _holds_data(function.cls))
 
 

@@ -63,8 +63,20 @@ def _resolve(module: Module, name: str) -> Fact:
         if brought := imported_by_call(symbol.value):
             return named(brought)
         fact = module.project.interpreter.value(module, symbol.value)
+        if bound is not None and len(bound) > 1 and fact.ref in _PLACES and fact.device is not Device.DEVICE:
+            fact = _elsewhere(module, bound[1:]) or fact
         return fact.but(device=Device.UNKNOWN) if fact.kind is Value.MODULE else fact  # moved since, most likely
     return UNKNOWN
+
+
+_PLACES = ("torch.device", "str")  # what a device is made of, and a text that may name one
+
+
+def _elsewhere(module: Module, again: list[ast.AST]) -> Fact | None:
+    """A device of which a name is told behind the CPU: `device = "cpu"`, `if torch.cuda.is_available(): device = "cuda"`."""
+    values = (each.value for each in again if isinstance(each, ast.Assign))
+    facts = (module.project.interpreter.value(module, each) for each in values)
+    return next((each for each in facts if each.device is Device.DEVICE and each.ref == "torch.device"), None)
 
 
 def _by_star(module: Module, name: str) -> Fact | None:

@@ -47,7 +47,7 @@ def container_method(call: Call) -> Fact:
         return items(sequence(UNKNOWN, each_value(owner)))
     if word == "values":
         return items(each_value(owner))
-    if word in ("get", "pop", "setdefault", "popleft"):
+    if word in ("get", "pop", "setdefault", "popleft", "next", "__next__"):
         ref, key = owner.ref, call.first_node
         if isinstance(key, ast.Constant) and isinstance(ref, Items) and ref.keys is not None:
             found = ref.keys.get(key.value)

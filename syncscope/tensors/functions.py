@@ -171,6 +171,8 @@ def conclude(function: ProjectFunction, frame: Frame) -> Fact:
     if said.kind is TENSOR and found.kind is TENSOR:
         surer = said.confidence > found.confidence
         return like(found, said.provenance, confidence=said.confidence) if surer else found
+    if said.kind is SCALAR and found.kind is TENSOR and found.confidence >= 2 and said.dtype is not BOOL:
+        return found  # `-> float` of what divides a norm: nothing makes a number of it
     nothing = found.kind is NOTHING_KNOWN or found is NONE
     return said if said.kind is not NOTHING_KNOWN and (nothing or said.kind is not SEQUENCE) else found
 

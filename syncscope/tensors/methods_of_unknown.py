@@ -25,6 +25,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.joins import element
 from syncscope.tensors.libraries import accelerate, logging
+from syncscope.tensors.loaders import loader_of
 from syncscope.tensors.parameters import given_as_loaded
 from syncscope.tensors.rows_sent import sends_rows
 from syncscope.tensors.sent_parts import entry_named, handed_over, replaces_itself, sends_a_part
@@ -82,7 +83,8 @@ def _of_some_distribution(call: Call) -> Fact:
 # What a method of something unknown is called that says anything by its name alone.
 TELLING = frozenset().union(
     TORCH_ONLY, SHARED, logging.TELLING, accelerate.GATHERING, accelerate.PREPARING, _ARITHMETIC, _OF_ARRAYS, _OF_DISTRIBUTIONS,
-    ("backward", "step", "reset", "to", "cuda", "type_as", "clone", "copy", "clip_gradients"),
+    ("backward", "step", "reset", "next", "__next__",
+    "to", "cuda", "type_as", "clone", "copy", "clip_gradients"),
 )  # fmt: skip
 
 
@@ -239,6 +241,14 @@ def _drawn(call: Call) -> Fact | None:
     return _of_some_distribution(call) if call.word in _OF_DISTRIBUTIONS else None
 
 
+def _given_next(call: Call) -> Fact | None:
+    """`batches.next()` of an iterator over a loader, as older programs ask for it."""
+    if call.word not in ("next", "__next__") or call.args or call.at is None:
+        return None
+    name = loader_of(call.frame, call.at)
+    return Fact(BATCH, confidence=1, why=f"a batch of `{name}`") if conventions.is_loader(name) else None
+
+
 def _of_environment(call: Call) -> Fact | None:
     """`env.step(action)`: what an environment gives is there as arrays, where it is made tensors of."""
     return OF_ENVIRONMENT if call.word in ("step", "reset") and environments.is_called(name_of(call.at)) else None
@@ -260,7 +270,7 @@ def _with_tensor(call: Call) -> Fact | None:
     return tensor_method(call)
 
 
-_JUDGES = (_of_tensors_alone, _shared, _moved, _copied, _of_environment, _drawn, _of_arrays, _with_tensor)
+_JUDGES = (_of_tensors_alone, _shared, _moved, _copied, _given_next, _of_environment, _drawn, _of_arrays, _with_tensor)
 
 
 def _of_tensor(call: Call, confidence: int, why: ast.AST | str) -> Fact:

@@ -80,7 +80,9 @@ def handed_over(function: ast.AST) -> frozenset[int]:
 @kept(8)  # each holds all of its file
 def _sent(function: ProjectFunction) -> frozenset[int]:
     node = function.node
-    given = {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)} - {"self", "cls"}
+    a = node.args
+    listed = (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg)
+    given = {each.arg for each in listed if each is not None} - {"self", "cls"}
     every = walk(node)
     calls = [each for each in every if isinstance(each, ast.Call)]
     beside = _devices_of_tensors(every)
@@ -147,17 +149,21 @@ def _fills_another(function: ProjectFunction, every: list[ast.AST]) -> bool:
 
 
 def _parts(every: list[ast.AST], given: set[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The names of each part of an argument in a loop over it, and those under which one is unpacked, with the argument."""
+    """The names of each part of an argument in a loop over it, or over what it unpacks to, and those under which one is
+    unpacked, with the argument."""
     each_of: dict[str, str] = {}
     unpacked: dict[str, str] = {}
     for each in every:
         match each:
-            case ast.For(target=target, iter=over) | ast.comprehension(target=target, iter=over) if (
-                _argument(over) in given
-            ):
-                each_of.update(dict.fromkeys(_names(target), _argument(over)))
             case ast.Assign(targets=[ast.Tuple() as target], value=ast.Name(id=name)) if name in given:
                 unpacked.update(dict.fromkeys(_names(target), name))
+    for each in every:
+        match each:
+            case ast.For(target=part, iter=over) | ast.comprehension(target=part, iter=over):
+                name = _argument(over)
+                of = name if name in given else each_of.get(name) or unpacked.get(name)
+                if of is not None:
+                    each_of.update(dict.fromkeys(_names(part), of))
     return each_of, unpacked
 
 

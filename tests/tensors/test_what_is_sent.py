@@ -53,6 +53,73 @@ SENT = {
                     loss = self.loss(out, self.again(out), y)
                     loss.backward()
     """,
+    "batches that an iterator is asked for, as Python 2 did": """
+        def train(net, train_loader, steps, device):
+            batches = iter(train_loader)
+            for step in range(steps):
+                try:
+                    x, y = batches.next()
+                except StopIteration:
+                    batches = iter(train_loader)
+                    x, y = batches.__next__()
+                loss = net(x.to(device), y.to(device))  # waits: to_device
+                loss.backward()
+            return steps.next().to(device)
+    """,
+    "a device that is the CPU first, and another where there is one": """
+        device = torch.device("cpu")
+        if torch.cuda.is_available():
+            device = torch.device("cuda:0")
+        where = "cpu"
+        if torch.cuda.is_available():
+            where = "cuda"
+        host = torch.device("cpu")
+
+        def step(state):
+            state = torch.FloatTensor(state).to(device)  # waits: created_on_host
+            other = torch.zeros(3).to(where)  # waits: created_on_host
+            return state, other, torch.zeros(3).to(host)
+    """,
+    "what a helper is given by name, or has unpacked, and goes through": """
+        class Trainer:
+            def process(self, **kwargs):
+                found = {}
+                for name, value in kwargs.items():
+                    if isinstance(value, dict):
+                        value = {k: v.cuda(self.gpu) for k, v in value.items()}  # waits: to_device
+                    else:
+                        value = value.cuda(self.gpu)  # waits: to_device
+                    found[name] = value
+                return found
+
+            def parse(self, given):
+                inputs, scale = given
+                return [None if x is None else x.to(self.device) for x in inputs], scale  # waits: to_device
+    """,
+    "a data set that is sent whole": """
+        from torch.utils.data import Dataset
+
+        class Choices(Dataset):
+            def __getitem__(self, i):
+                return self.x[i].to(self.device)
+
+            def applied(self, function):
+                for key, value in self.__dict__.items():
+                    if torch.is_tensor(value):
+                        setattr(self, key, function(value))
+                return self
+
+            def to(self, device):
+                return self.applied(lambda x: x.to(device))  # waits: to_device
+    """,
+    "what is made of something that surely lies on the host": """
+        def integrate(steps: torch.Tensor, y: torch.Tensor, weights):
+            table = torch.eye(4, device=torch.device("cpu"))
+            row = table[0] @ y
+            if row.sum() > 0:
+                return row.to(weights.device)  # waits: to_device
+            return steps[steps > 0]  # waits: mask_read
+    """,
     "parts of a batch that are sent, and take their own places": """
         from torch.utils.data import DataLoader
 
