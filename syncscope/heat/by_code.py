@@ -74,9 +74,12 @@ def holds_all_steps(function: ProjectFunction) -> bool:
 
 def is_an_update(function: ProjectFunction) -> bool:
     """Whether a function is called so, and goes over the epochs of one update: a training loop calls it in each pass."""
-    source = function.module.source
-    return (_UPDATE.match(function.name) is not None or _learns_from_rollout(function)) and any(
-        isinstance(each, (ast.For, ast.AsyncFor)) and of_loop(each, function.name, source) == Reason.AROUND()
+    source, learns = function.module.source, _learns_from_rollout(function)
+    return (learns or _UPDATE.match(function.name) is not None) and any(
+        isinstance(each, (ast.For, ast.AsyncFor))
+        and (
+            of_loop(each, function.name, source) == Reason.AROUND() or (learns and trains(each, function.name, source))
+        )
         for each in function.node.body
     )
 
@@ -87,12 +90,12 @@ _UPDATE = re.compile(r"^_?(\w+_)?(update|optimi[sz]e)(_|$)")
 def _learns_from_rollout(function: ProjectFunction) -> bool:
     """Whether an agent learns in it from what it has done: others drive the environment, and call it behind each rollout."""
     cls = function.cls
-    if cls is None or function.name.strip("_") not in _LEARNS or not environments.chooses(cls.methods):
+    if cls is None or _LEARNS.match(function.name) is None or not environments.chooses(cls.methods):
         return False
     return not any(environments.drives(_text_of(each)) for each in cls.methods.values())
 
 
-_LEARNS = frozenset(("learn", "train"))
+_LEARNS = re.compile(r"^_?(learn|train|update|optimi[sz]e)(_(model|policy|agent|networks?))?$")
 
 
 def _are_many(name: str) -> bool:

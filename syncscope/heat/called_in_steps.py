@@ -24,7 +24,7 @@ from syncscope.heat.parsed_text import parsed
 from syncscope.heat.places import places
 from syncscope.heat.surely_in_steps import Certain
 from syncscope.model.heat import Reason
-from syncscope.project import cold_names, conventions
+from syncscope.project import cold_names, conventions, environments
 from syncscope.project.definitions import Definitions
 from syncscope.project.outline import FunctionText, Spoken
 from syncscope.project.syntax import dotted, name_of, walk
@@ -32,9 +32,7 @@ from syncscope.project.syntax import dotted, name_of, walk
 _LONGEST = 80  # bytes of a name
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _LAST = re.compile(rb"(\w+)(?:\([^()\n]*\))?\Z")
-_FEW = (
-    3  # methods of one name, of modules none that overrides another, of which one that is called on anything is meant
-)
+_FEW = 3  # methods of one name, of modules none that overrides another: one that is called on anything is meant
 _DEEPEST = 8  # classes derived from one another
 _TELLING = 3  # letters of what is called like its class
 _OF_TENSORS = frozenset(
@@ -264,8 +262,10 @@ class Calls:
             return []
         # `self.logger.log(loss)`
         named = self._of_kind([each for each in same if cold_names.beside(each.name, each.cls)], owner)
-        if not (asked and "_" in name.strip("_") and self._means_few(name)):  # `values.evaluate_actions(x)`
+        if not (asked and self._means_few(name)):
             same = _without_beside(same)  # it may be any object's
+        elif "_" not in name.strip("_"):  # `values.evaluate_actions(x)`, and `policy.evaluate(x, actions)` of what acts
+            same = [each for each in same if environments.chooses(each.methods) or _without_beside([each])]
         owner = self.imported.aliases(caller.path).get(owner, owner)
         functions = [each for each in same if not each.cls and owner in _module(each.path)]
         alike = "" if name not in _OF_TENSORS else owner.lower() if len(owner) >= _TELLING else " "

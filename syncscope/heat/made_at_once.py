@@ -19,6 +19,8 @@ from syncscope.project.syntax import name_of, walk
 
 _AT_ONCE = re.compile(rb"(?<![\w.])(?:\w+\.)*([A-Za-z_]\w*)\((?:[^()\n]|\([^()\n]*\))*\)\(")
 
+_STAR = b"import *"
+
 
 def made_at_once(caller: FunctionText, makers: Makers, imported: Imported) -> Iterator[FunctionText]:
     """What makes the objects that a function calls where it makes them, in no arm that is seldom gone into."""
@@ -33,5 +35,5 @@ def made_at_once(caller: FunctionText, makers: Makers, imported: Imported) -> It
         match node:
             case ast.Call(func=ast.Call(func=ast.Name() | ast.Attribute() as made)) if (name := name_of(made)) in said:
                 if blocks.of_call(tree, made, code) is None:
-                    here = name in imported.names(caller.path)
+                    here = name in imported.names(caller.path) or _STAR in caller.source
                     yield from (each for each in makers.of_any(name) if here or each.path == caller.path)

@@ -20,6 +20,8 @@ from syncscope.tensors.facts import (
     BATCH,
     DEVICE,
     FIXED,
+    HOST,
+    LOADER,
     MODULE,
     NONE,
     NOTHING_KNOWN,
@@ -137,6 +139,9 @@ def _tensor_method(call: Call) -> Fact:
 def _named_method(call: Call, ref: str) -> Fact:
     """A method of an object from outside the project, or a function of a module from there."""
     if ref.endswith("()"):
+        if ref == LOADER and call.word in ("next", "__next__"):  # `iter(loader).next()`
+            where = DEVICE if call.receiver.device is DEVICE else HOST
+            return Fact(BATCH, device=where, confidence=2, why="a batch of a DataLoader")
         if ref.startswith("torchmetrics."):
             return external(call.named(f"{ref}.{call.word}"))
         return object_method(call, ref.removesuffix("()"))

@@ -272,3 +272,39 @@ def test_what_an_environment_is_given_is_an_action_whatever_it_is_called(told: s
     )
     found = [site.heat.words for site in sites(source.encode(), "x.py") if site.op == "cpu"]
     assert found == [words or "in the training loop"]
+
+
+JUDGED = """
+import torch
+
+class Policy(torch.nn.Module):
+    def act(self, seen: torch.Tensor):
+        return self.net(seen).argmax()
+
+    def evaluate(self, seen: torch.Tensor, action: torch.Tensor):
+        return self.net(seen).sum().item(), action  # hot
+
+class Classifier(torch.nn.Module):
+    def evaluates(self, seen: torch.Tensor):
+        return self.net(seen).sum().item()  # cold
+
+class Agent:
+    def __init__(self):
+        self.policy = Policy()
+        self.other = Classifier()
+
+    def select_action(self, seen):
+        return self.policy.act(seen)
+
+    def update(self, seen, actions):
+        for _ in range(self.epochs):
+            values, _ = self.policy.evaluate(seen, actions)
+            loss = self.loss(values)
+            loss.backward()
+            self.optimizer.step()
+"""
+
+
+def test_an_update_has_its_policy_evaluate_what_it_has_done(tmp_path: Path) -> None:
+    files = {"agent": JUDGED}
+    assert found_in(files, "agent", tmp_path) == marked_in(files, "agent")

@@ -159,10 +159,27 @@ class Agent:
                 self.optimizer.step()
         self.writer.add_scalar("loss", loss.item(), self.steps)  # line
 """
+ONE_LOOP = """
+import torch
+
+class PPO:
+    def select_action(self, obs):
+        return self.net(obs)
+
+    def update(self, rewards: torch.Tensor):
+        scale = rewards.std().item()  # line
+        for _ in range(self.K_epochs):
+            loss = self.net(rewards / scale).mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+        return loss.item()  # line
+"""
 ALONE = "\n    def play(self, obs):\n        obs, reward, done, info = self.env.step(self.get_action(obs))\n"
 
 
 def test_an_agent_learns_once_a_rollout_unless_it_drives_its_environment_itself() -> None:
     assert told(AGENT.encode(), "agent.py") == marked(AGENT.encode())
+    assert told(ONE_LOOP.encode(), "ppo.py") == marked(ONE_LOOP.encode())
     alone = (AGENT + ALONE).replace("# line", "# cold").encode()
     assert told(alone, "agent.py") == marked(alone)
