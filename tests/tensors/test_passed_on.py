@@ -4,6 +4,18 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "what is announced as a number, and is none": """
+        class Scaled:
+            def rms(self, x: torch.Tensor) -> float:
+                return x.norm(2) / x.numel() ** 0.5
+
+            def length(self, x: torch.Tensor) -> float:
+                return x.norm(2).item()  # waits: item
+
+            def step(self, update: torch.Tensor):
+                update.div_(max(1.0, self.rms(update)))  # waits: builtin
+                update.div_(max(1.0, self.length(update)))
+    """,
     "samples that a step has put together": """
         def collate_samples(samples):
             return torch.stack([each.data for each in samples]), torch.stack([each.label for each in samples])
