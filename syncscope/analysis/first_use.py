@@ -29,9 +29,8 @@ ASKED = (
     (re.compile(r"(?:Module|Library)(?:Load|Unload)|BuildProgram|CompileProgram"), "loading kernels"),
     (re.compile(r"(?:Stream|Event|CommandQueue)(?:Create|Destroy)|Create\w*CommandQueue"), "making queues"),
 )
-FIRST_USE = "first use: "
-CONTEXT = f"{FIRST_USE}making the context"
-LOADED = f"{FIRST_USE}a launch that loads its kernel"
+CONTEXT = "first use: making the context"
+LOADED = "first use: a launch that loads its kernel"
 HELD = "a launch that was held up"
 LASTING = "a call that launches nothing"
 TIMES = 50.0  # as long as the usual launch: then it is none, but what the first launch of a kernel has done, or who held it up
@@ -72,6 +71,11 @@ def asked_times(trace: Trace, launched: Launches, waiting: Rows) -> dict[str, In
         found[name] = minus(spans, taken)
         taken = union(np.append(taken.start, spans.start), np.append(taken.end, spans.end))
     return found
+
+
+def is_first_use(name: str) -> bool:
+    """Whether what `asked_times` calls so is done once."""
+    return name.startswith((CONTEXT, LOADED))
 
 
 def long_launches(trace: Trace, launched: Launches, waiting: Rows) -> Rows:

@@ -90,50 +90,32 @@ def priced(
     adds = most_of(adding[n] for n in costs.plan if n in adding)
     offered, all_waits = costs.saving / step, max(fixed.saving, costs.saving) / step
     alone, ground = Saving(all_waits, offered), Ground(event_graph.trace, event_graph, trusted, loops)
-    of_waits, whole = (
-        instead(
-            beside_others(
-                of_all(
-                    saving,
-                    report.bound.share if report.bound else 1.0,
-                    (low / step, high / step),
-                    known,
-                    adds,
-                    bool(unknown),
-                    doubt,
-                    trusted.open,
-                    not unknown and len(costs.left) == len(members),
-                ),
-                others,
-                adds,
-            ),
-            low / step,
-            others,
-        )
-        for saving in (alone, _with_more(alone, ground, every, copied / step, believed))
-    )
+
+    def answered(saving: Saving) -> Answer:
+        bound, sure = report.bound.share if report.bound else 1.0, not unknown and len(costs.left) == len(members)
+        between = low / step, high / step
+        found = of_all(saving, bound, between, known, adds, bool(unknown), doubt, trusted.open, sure)
+        return instead(beside_others(found, others, adds), low / step, others)
+
+    of_waits, whole = answered(alone), answered(_with_more(alone, ground, every, copied / step, believed))
     report = replace(report, of_waits=of_waits, saving_step=costs.step)
     if not trusted.enough:
         return replace(report, answer=whole)
-    between = _between(waits, graph, members, left, (low, high))
-    lines = tuple(replace(line, price=price) for line, price in zip(report.lines, between, strict=True))
-    lines = tuple(
-        unforeseen(line, event_graph.kept(rows))
-        if n in unknown
-        else advised(line, costs.step, n in costs.left, event_graph.kept(rows), _pause(report, event_graph, rows))
-        for n, (line, rows) in enumerate(zip(lines, members, strict=True))
-    )
-    decided = [
-        of_line(
-            line, of_waits, of, known, n, adding.get(n, Adds.NOTHING), event_graph.kept(members[n]), doubt, trusted.open
-        )
-        for n, line in enumerate(lines)
-        for of in [costs if n in adding else firm]
-    ]
-    lines = tuple(
-        replace(line, answer=beside_others(found, others, adding.get(n, Adds.NOTHING)))
-        for n, (line, found) in enumerate(zip(lines, decided, strict=True))
-    )
+    prices = list(_between(waits, graph, members, left, (low, high)))
+
+    def told(n: int) -> Line:
+        """A line with its price, what to do about it, and why."""
+        line, kept = replace(report.lines[n], price=prices[n]), event_graph.kept(members[n])
+        added = adding.get(n, Adds.NOTHING)
+        if n in unknown:
+            line = unforeseen(line, kept)
+        else:
+            line = advised(line, costs.step, n in costs.left, kept, _pause(report, event_graph, members[n]))
+        of = costs if n in adding else firm
+        found = of_line(line, of_waits, of, known, n, added, kept, doubt, trusted.open)
+        return replace(line, answer=beside_others(found, others, added))
+
+    lines = tuple(map(told, range(len(members))))
     if len(lines) == 1 and lines[0].answer is not None and lines[0].answer.decision is Decision.LEAVE:
         lines = (_as_all(lines[0], whole),)  # the only wait is all waits
     plan = costs.plan if whole.decision in (Decision.FIX, Decision.TRY) else ()
@@ -151,8 +133,8 @@ def priced(
         groups=groups(graph, lines, members),
     )
     if plan:
-        unknown = event_graph.counting - {r for one in event_graph.selections for r in one.reads}
-        if not unknown.isdisjoint(chosen):
+        uncounted = event_graph.counting - {r for one in event_graph.selections for r in one.reads}
+        if not uncounted.isdisjoint(chosen):
             asking = ", ".join(dict.fromkeys(f"`{lines[n].op}`" for n in plan if lines[n].op in COUNTS))
             said = f"how many rows {asking} kept was not recorded: what a fixed shape adds is not counted, so measure it first"
             report = replace(report, notes=(*report.notes, said))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from syncscope.cli._limits import GivenLimit
 
 MOST_LINES = 20
+Both = tuple[float | None, float | None]  # of the first recording, and of the second
 
 
 def markdown(found: Comparison, before: str, after: str, limits: Sequence[GivenLimit]) -> str:
@@ -40,10 +41,10 @@ def _parts(found: Comparison, before: str, after: str, limits: Sequence[GivenLim
         rows = tables.lines(found)
         other, same = ([row for row in rows if (row.word == "same") is alike] for alike in (False, True))
         if other:
-            yield _table(other)
+            yield _waits(other)
         if same:
             told = f"{len(same)} line{'s wait' if len(same) > 1 else ' waits'} as before"
-            yield f"<details><summary>{told}</summary>\n\n{_table(same)}\n\n</details>"
+            yield f"<details><summary>{told}</summary>\n\n{_waits(same)}\n\n</details>"
         if not rows:
             yield "Neither waits for the device."
         if found.kernels:
@@ -67,26 +68,24 @@ def _headline(found: Comparison) -> str:
 
 
 def _work(rows: Sequence[tables.WorkRow]) -> str:
-    told = ["| | kernel or copy | of line | number before | after | ms before | after | change |"]
-    told.append("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
-    for row in rows[:MOST_LINES]:
-        cells = [row.word, code(row.name), code(row.place) if row.place else ""]
-        cells += ["" if count is None else f"{count:.3g}" for count in row.counts]
-        cells += ["" if ns is None else tables.number(ns, 1e6) for ns in row.times]
-        told.append(f"| {' | '.join([*cells, _change(*row.times)])} |")
-    if (more := len(rows) - MOST_LINES) > 0:
-        told.append(f"\nand {more} more.")
-    return "\n".join(told)
+    told = ((row.word, row.name, row.place, row.counts, row.times) for row in rows)
+    return _table(("kernel or copy", "of line", "number", "ms"), list(told))
 
 
-def _table(rows: Sequence[tables.WaitingRow]) -> str:
-    told = ["| | the host waits at | by | syncs before | after | blocked ms before | after | change |"]
+def _waits(rows: Sequence[tables.WaitingRow]) -> str:
+    told = ((row.word, row.place, row.op, row.counts, row.blocked) for row in rows)
+    return _table(("the host waits at", "by", "syncs", "blocked ms"), list(told))
+
+
+def _table(heads: tuple[str, str, str, str], rows: Sequence[tuple[str, str, str, Both, Both]]) -> str:
+    what, whose, number, time = heads
+    told = [f"| | {what} | {whose} | {number} before | after | {time} before | after | change |"]
     told.append("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
-    for row in rows[:MOST_LINES]:
-        cells = [row.word, code(row.place), code(row.op)]
-        cells += ["" if count is None else f"{count:.3g}" for count in row.counts]
-        cells += ["" if ns is None else tables.number(ns, 1e6) for ns in row.blocked]
-        told.append(f"| {' | '.join([*cells, _change(*row.blocked)])} |")
+    for word, name, of, counts, times in rows[:MOST_LINES]:
+        cells = [word, code(name), code(of) if of else ""]
+        cells += ["" if count is None else f"{count:.3g}" for count in counts]
+        cells += ["" if ns is None else tables.number(ns, 1e6) for ns in times]
+        told.append(f"| {' | '.join([*cells, _change(*times)])} |")
     if (more := len(rows) - MOST_LINES) > 0:
         told.append(f"\nand {more} more.")
     return "\n".join(told)
