@@ -53,13 +53,7 @@ def compare(before: Trace, after: Trace, by_work: bool = False) -> Comparison:
         _replayed(summarize(trace, by_work=by_work), None if None in timed else time)
         for trace, time in zip((before, after), timed, strict=True)
     )
-    known = _same_files(one, other)
-    copies = _copies(before, after, one, other, known)
-    known |= {path: copied for path, (copied, _) in copies.items()}
-    known |= renamed(before, after, known)
-    texts = same_recorded(before, after, known) | {path: lines for path, (_, lines) in copies.items()}
-    for path, lines in moved(before, after, texts).items():
-        texts[path] = {**texts.get(path, {}), **lines}
+    known, texts = _matched_files(one, other, before, after)
     pairs = _pairs(one.lines, other.lines, known, texts)
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
@@ -108,6 +102,20 @@ def compare(before: Trace, after: Trace, by_work: bool = False) -> Comparison:
         if others or strangers or one_recording
         else work_changes((before, event_graphs[0]), (after, event_graphs[1]), place_in_first(known, texts)),
     )
+
+
+def _matched_files(
+    one: Report, other: Report, before: Trace, after: Trace
+) -> tuple[dict[str, str], dict[str, dict[Place, Place]]]:
+    """The path in the first recording of each path in the second, and the places in the first of lines of the same text."""
+    known = _same_files(one, other)
+    copies = _copies(before, after, one, other, known)
+    known |= {path: copied for path, (copied, _) in copies.items()}
+    known |= renamed(before, after, known)
+    texts = same_recorded(before, after, known) | {path: lines for path, (_, lines) in copies.items()}
+    for path, lines in moved(before, after, texts).items():
+        texts[path] = {**texts.get(path, {}), **lines}
+    return known, texts
 
 
 def _taken_apart(before: Trace, after: Trace, by_work: bool) -> tuple[EventGraph, EventGraph]:

@@ -95,6 +95,28 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
     if report.coverage is not None:
         there = report.coverage.briefly if of_waits else report.coverage.words  # the answer has the reason
         yield "trace", Text(there, "yellow" if report.coverage.refusal else "dim")
+    yield from _of_steps(report, width, whole)
+    if report.busy_by_device:
+        yield "devices", Text(f"busy {by_device(report)} of the {'steps' if report.steps else 'recording'}")
+    elif report.device_busy is not None:
+        yield "device", _busy(report, report.device_busy, width)
+    for held in report.memory:
+        yield ("memory", Text.assemble(*_memory(held, len(report.memory) > 1)))
+    if report.uses is not None:
+        any_of_them = "one device or another: " if report.busy_by_device else ""
+        yield "goes to", Text(any_of_them + ", ".join(goes_to(report.uses)))
+        yield "", Text(report.uses.words, "dim")
+    if report.fidelity is not None:
+        yield "replay", _replay(report, report.fidelity)
+    if whole and report.lean_step is not None and report.lean_saving is not None:
+        spared = (
+            f"a step takes {figures.time(report.lean_step)}, and without waits {figures.time(report.lean_saving)} less"
+        )
+        yield "lean", Text(f"without what recording itself costs, {spared}")
+
+
+def _of_steps(report: Report, width: int, whole: bool) -> Iterator[tuple[str, Text]]:
+    """How long steps are: as recorded, without a recorder, and as they are replayed."""
     if report.steps:
         yield "steps", Text.assemble(*steps(report, width))
     elif report.trace is not None and report.uses is not None:
@@ -109,41 +131,27 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
     another = abs((report.saving_step or 0.0) - recorded_step) > APART * recorded_step
     if report.saving_step is not None and (whole or (another and report.steps)):
         yield "savings", Text(savings_are_of(report))
-    if report.busy_by_device:
-        yield "devices", Text(f"busy {by_device(report)} of the {'steps' if report.steps else 'recording'}")
-    elif report.device_busy is not None:
-        busy = min(max(report.device_busy, 0.0), 1.0)
-        room = max(8, min(32, width - 36))
-        cells = round(busy * room)
-        bar = Text.assemble(("█" * cells, "green"), ("░" * (room - cells), "bright_black"))
-        yield (
-            "device",
-            Text.assemble(
-                "busy ", (figures.percent(busy), "bold"), f" of the {'steps' if report.steps else 'recording'}   ", bar
-            ),
-        )
-    for held in report.memory:
-        yield ("memory", Text.assemble(*_memory(held, len(report.memory) > 1)))
-    if report.uses is not None:
-        any_of_them = "one device or another: " if report.busy_by_device else ""
-        yield "goes to", Text(any_of_them + ", ".join(goes_to(report.uses)))
-        yield "", Text(report.uses.words, "dim")
-    if report.fidelity is not None:
-        unexplained = report.unexplained or 0.0
-        silent = report.silent or 0.0
-        good = report.replay_holds
-        off = figures.percent(report.fidelity) if report.fidelity >= 0.0001 else "0.01 %"
-        text = f"error within {off} of the recording"
-        if unexplained >= 0.0001:
-            text += f", {figures.percent(unexplained)} late for no recorded reason"
-        if silent >= 0.0001:
-            text += f", {figures.percent(silent)} waited for in no recorded call"
-        yield "replay", Text(text if good else text + ": too far to say what a line saves", "" if good else "yellow")
-    if whole and report.lean_step is not None and report.lean_saving is not None:
-        spared = (
-            f"a step takes {figures.time(report.lean_step)}, and without waits {figures.time(report.lean_saving)} less"
-        )
-        yield "lean", Text(f"without what recording itself costs, {spared}")
+
+
+def _busy(report: Report, share: float, width: int) -> Text:
+    """How much of the time the device worked, as a bar, too."""
+    busy = min(max(share, 0.0), 1.0)
+    room = max(8, min(32, width - 36))
+    cells = round(busy * room)
+    of = f" of the {'steps' if report.steps else 'recording'}   "
+    bar = ("█" * cells, "green"), ("░" * (room - cells), "bright_black")
+    return Text.assemble("busy ", (figures.percent(busy), "bold"), of, *bar)
+
+
+def _replay(report: Report, error: float) -> Text:
+    """How far a replay can be trusted."""
+    off = figures.percent(error) if error >= 0.0001 else "0.01 %"
+    text = f"error within {off} of the recording"
+    if (report.unexplained or 0.0) >= 0.0001:
+        text += f", {figures.percent(report.unexplained)} late for no recorded reason"
+    if (report.silent or 0.0) >= 0.0001:
+        text += f", {figures.percent(report.silent)} waited for in no recorded call"
+    return Text(text) if report.replay_holds else Text(f"{text}: too far to say what a line saves", "yellow")
 
 
 def goes_to(uses: StepUses) -> Iterator[str]:
