@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from syncscope.model.finding import Edit
 from syncscope.model.source import Span, line_starts
-from syncscope.project.syntax import walk
+from syncscope.project.syntax import text_of, walk
 
 CODE = re.compile(r"[\w.,|\[\] ]{1,200}")  # what an annotation consists of
 
@@ -58,12 +58,12 @@ def _in_texts(tree: ast.Module) -> set[str]:
     """The names in texts that are code: `__all__`, annotations that are quoted, and examples that run with the file's names."""
     found = set[str]()
     for node in walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if (text := text_of(node)) is not None:
             with suppress(SyntaxError, ValueError):  # the second where examples are not indented alike
-                if CODE.fullmatch(node.value):
-                    found |= _read(ast.parse(node.value, mode="eval"))
-                elif ">>> " in node.value:
-                    found |= _in_examples(node.value)
+                if CODE.fullmatch(text):
+                    found |= _read(ast.parse(text, mode="eval"))
+                elif ">>> " in text:
+                    found |= _in_examples(text)
     return found
 
 

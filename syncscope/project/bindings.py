@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from syncscope.project.syntax import dotted, held
+from syncscope.project.syntax import dotted, held, text_of
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -84,7 +84,7 @@ def imported_by_call(value: ast.expr) -> str:
     """
     if not isinstance(value, ast.Call) or not _IMPORTING.search(dotted(value.func)):
         return ""
-    texts = [each.value for each in value.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    texts = [text for each in value.args if (text := text_of(each)) is not None]
     modules = [each for each in texts if each.partition(".")[0] in EXTERNAL]
     inner = [
         str(each.value.value) for each in value.keywords if each.arg == "name" and isinstance(each.value, ast.Constant)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from syncscope.files import regular
 from syncscope.project.folders import is_installed_in, located, of_texts, root_of
+from syncscope.project.syntax import text_of
 
 Version = tuple[int, ...]
 _LARGEST = 1 << 20  # bytes of such a file
@@ -142,8 +143,7 @@ def _setup(text: str) -> Iterator[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for each in ast.walk(tree):
-        if isinstance(each, ast.Constant) and isinstance(each.value, str):
-            yield from each.value.splitlines()
+        yield from (text_of(each) or "").splitlines()
 
 
 _LOOSE = "requirements.txt"  # which programs have, too

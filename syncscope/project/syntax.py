@@ -156,6 +156,11 @@ def name_of(node: ast.AST | None) -> str:
     return node.attr if kind is ast.Attribute else node.id if kind is ast.Name else ""  # type: ignore[union-attr]
 
 
+def text_of(node: ast.AST | None) -> str | None:
+    """The string that is written out; None where this is none."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
 def last_word(node: ast.expr | None) -> str:
     """What people call a value: the name, the attribute or the key by which it is reached."""
     if isinstance(node, ast.Subscript):

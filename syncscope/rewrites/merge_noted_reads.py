@@ -12,6 +12,7 @@ from syncscope.codemod.patterns.reads import tensor_read
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.project.syntax import text_of
 
 STAYS = Stays.LAST
 
@@ -171,7 +172,7 @@ def as_note(function: Function, statement: ast.stmt) -> Note | None:
 
 def is_text(node: ast.expr) -> bool:
     """Whether this is a text, also one that is filled in."""
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return isinstance(node, ast.JoinedStr) or text_of(node) is not None
 
 
 def targets(statement: ast.stmt) -> list[ast.expr]:

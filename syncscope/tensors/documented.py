@@ -8,6 +8,7 @@ import re
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project.modules import ProjectFunction
 from syncscope.project.of_file import MANY, kept
+from syncscope.project.syntax import text_of
 from syncscope.tensors.facts import ANY_DTYPE, BOOL, HOST, INT, NP_ARRAY, SCALAR, STRING, TENSOR, tensor
 
 # Google's and numpy's way, `name (type): text` and `name : type`, and Sphinx's, `:param type name: text`.
@@ -81,8 +82,7 @@ def _parameters(function: ProjectFunction) -> dict[str, Fact]:
 
 def _docstring(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
     first = node.body[0]
-    value = first.value if isinstance(first, ast.Expr) else None
-    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
+    return (text_of(first.value) if isinstance(first, ast.Expr) else None) or ""
 
 
 def _note(found: dict[str, Fact], name: str, text: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from syncscope.project.of_file import kept
-from syncscope.project.syntax import dotted, name_of, without_gradients
+from syncscope.project.syntax import dotted, name_of, text_of, without_gradients
 
 LEAVES = frozenset("detach item tolist numpy size dim numel".split())  # methods that pass no gradient on
 SHAPES = frozenset("shape device dtype ndim data".split())
@@ -112,7 +112,7 @@ def differentiable(expression: ast.expr) -> tuple[ast.AST, ...]:
                 continue
             case ast.Subscript(value=value, slice=index):
                 found.append(node)
-                item = isinstance(index, ast.Constant) and isinstance(index.value, str) and dotted(value)
+                item = text_of(index) is not None and dotted(value)
                 todo += [] if item else [value]
                 continue
         found.append(node)

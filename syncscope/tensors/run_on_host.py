@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from syncscope.project.modules import ProjectFunction
 from syncscope.project.of_file import kept
-from syncscope.project.syntax import last_word, walk
+from syncscope.project.syntax import last_word, text_of, walk
 
 _ASKS = re.compile(rb"\.device(\.type)?\s*[=!]=\s*[\"']cpu|\.is_cpu\b")
 
@@ -48,8 +48,8 @@ def _spoken_of(tree: ast.Module, inside: set[int]) -> Iterator[str]:
     for each in walk(tree):
         if isinstance(each, (ast.Name, ast.Attribute)) and id(each) not in inside:
             yield last_word(each)
-        elif isinstance(each, ast.Constant) and isinstance(each.value, str):
-            yield each.value
+        elif (text := text_of(each)) is not None:
+            yield text
 
 
 def _arm_of_host(node: ast.If) -> list[ast.stmt]:

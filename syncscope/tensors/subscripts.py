@@ -7,6 +7,7 @@ import ast
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.project import devices
+from syncscope.project.syntax import text_of
 from syncscope.tensors.attributes import elements
 from syncscope.tensors.facts import (
     ARRAY,
@@ -38,7 +39,7 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
         return _of_batch(frame, node) or found if found is UNKNOWN else found
     if node.slice.__class__ in (ast.Constant, ast.IfExp) and (part := _of_batch(frame, node)) is not None:
         return part
-    if kind is TENSOR and base.source is not None and base.source.kind is BATCH and _is_key(node.slice):
+    if kind is TENSOR and base.source is not None and base.source.kind is BATCH and text_of(node.slice) is not None:
         return element(base.source)  # a batch of dicts: `inputs["pose"]` of `for inputs, targets in loader`
     if kind is OTHER and isinstance(base.ref, str) and base.ref.startswith(("typing.", "builtins.", "collections")):
         return UNKNOWN if base.ref.endswith("()") else base
@@ -52,11 +53,6 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
             confidence = 1  # a mask of the device selects from no tensor of the host
         frame.emit(Op.MASK_READ, node, at, mask, min(confidence, 1) if kind is MODULE or kind is OTHER else confidence)
     return result
-
-
-def _is_key(node: ast.expr) -> bool:
-    """Whether something is taken by a name: no tensor has that."""
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _of_batch(frame: Frame, node: ast.Subscript) -> Fact | None:

@@ -6,6 +6,8 @@ import ast
 import os
 from collections.abc import Sequence
 
+from syncscope.project.syntax import text_of
+
 
 def executed_files(tree: ast.Module, arguments: Sequence[str]) -> list[str] | None:
     """Paths, as they are opened; None where it may run code that is not seen so. `arguments` are those of the command."""
@@ -15,8 +17,8 @@ def executed_files(tree: ast.Module, arguments: Sequence[str]) -> list[str] | No
         opened = _opened(node)
         if opened is None:
             continue
-        if isinstance(opened, ast.Constant) and isinstance(opened.value, str):
-            paths.append(opened.value)
+        if (path := text_of(opened)) is not None:
+            paths.append(path)
         elif isinstance(opened, ast.Name) and _is_argument(opened.id, tree):
             paths += [given for given in arguments if os.path.isfile(given)]
         else:

@@ -11,6 +11,7 @@ from syncscope.codemod.patterns.positions import Rows, rows_of
 from syncscope.codemod.proofs import is_mask, taken_for_mask
 from syncscope.codemod.writes import changed
 from syncscope.model.fact import Site
+from syncscope.project.syntax import text_of
 
 
 class Loss(NamedTuple):
@@ -82,7 +83,7 @@ def reduction(loss: Loss) -> str | None:
     node = setting(loss, "reduction")
     if node is None:
         return "mean"
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+    return text_of(node)
 
 
 def selection(site: Site, function: Function, expr: ast.expr) -> Selection | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.project.syntax import text_of
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import items, sequence, tensor
 
@@ -32,13 +33,11 @@ def anywhere(call: Call) -> Fact | None:
 
 
 def _ndim(nodes: list[ast.expr]) -> int | None:
-    pattern = nodes[1] if len(nodes) > 1 else None
-    if not (isinstance(pattern, ast.Constant) and isinstance(pattern.value, str)):
-        return None
-    if "->" not in pattern.value or "..." in pattern.value:
+    pattern = text_of(nodes[1]) if len(nodes) > 1 else None
+    if pattern is None or "->" not in pattern or "..." in pattern:
         return None
     depth = count = 0
-    for word in pattern.value.split("->")[1].replace("(", " ( ").replace(")", " ) ").split():
+    for word in pattern.split("->")[1].replace("(", " ( ").replace(")", " ) ").split():
         if word == "(":
             count += depth == 0
             depth += 1

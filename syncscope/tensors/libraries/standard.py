@@ -6,6 +6,7 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
+from syncscope.project.syntax import text_of
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import NUMBER, OTHER, TENSOR, TRUTH, TupleType, listed, tensor
@@ -78,12 +79,12 @@ def tuple_type(call: Call) -> Fact | None:
 
 def _fields(node: ast.expr) -> tuple[str, ...]:
     """The names of a namedtuple: in one text, in a list, or in a list of pairs with their types."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return tuple(node.value.replace(",", " ").split())
+    if (text := text_of(node)) is not None:
+        return tuple(text.replace(",", " ").split())
     if not isinstance(node, (ast.List, ast.Tuple)):
         return ()
     first = [each.elts[0] if isinstance(each, ast.Tuple) and each.elts else each for each in node.elts]
-    return tuple(each.value for each in first if isinstance(each, ast.Constant) and isinstance(each.value, str))
+    return tuple(text for each in first if (text := text_of(each)) is not None)
 
 
 CALLS = {

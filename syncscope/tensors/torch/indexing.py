@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
-from syncscope.project.syntax import dotted, each_of, last_word, name_of, walk
+from syncscope.project.syntax import dotted, each_of, last_word, name_of, text_of, walk
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
@@ -55,7 +55,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact, adds: bool = False) -> 
     """
     read = _Index(frame, node, base, adds)
     for part in read.parts:
-        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+        if text_of(part) is not None:
             break  # no tensor, whatever it was taken for
         read.take(part)
     else:
@@ -295,14 +295,10 @@ def _is_table(base: ast.expr, mask: ast.expr) -> bool:
     text = ast.unparse(base)
     return any(
         isinstance(each, ast.Subscript)
-        and (isinstance(each.slice, ast.Name) or _is_text(each.slice))
+        and (isinstance(each.slice, ast.Name) or text_of(each.slice) is not None)
         and ast.unparse(each.value) == text
         for each in walk(mask)
     )
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _numbers(fact: Fact) -> bool:

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.project import conventions, vectors
-from syncscope.project.syntax import last_word, name_of, statements
+from syncscope.project.syntax import last_word, name_of, statements, text_of
 from syncscope.tensors.facts import ANY_DTYPE, ARRAY, BATCH, INT, SCALAR, TENSOR, Tag
 from syncscope.tensors.frame import Frame, evaluate
 
@@ -72,8 +72,8 @@ def is_one_position(frame: Frame, fact: Fact) -> bool:
 
 def _word(node: ast.expr) -> str:
     """The last word of what is indexed, or the key under which it is found: `edge_index` of `data["edge_index"]`."""
-    key = node.slice if isinstance(node, ast.Subscript) else None
-    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else last_word(node)
+    key = text_of(node.slice) if isinstance(node, ast.Subscript) else None
+    return key if key is not None else last_word(node)
 
 
 _KEEP_VALUES = frozenset(
@@ -167,7 +167,7 @@ def mask_like(node: ast.expr) -> int:
             if not (isinstance(node.func, ast.Attribute) and node.func.attr in _KEEP_VALUES):
                 break
             node = node.func.value  # `mask.expand_as(x)`
-        elif isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        elif text_of(node.slice) is not None:
             break  # `state["mask"]`
         else:
             node = node.value

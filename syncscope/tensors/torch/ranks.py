@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.project.syntax import text_of
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import INTEGER, SCALAR, SEQUENCE, TENSOR
 from syncscope.tensors.joins import element
@@ -140,8 +141,7 @@ def _broadcast(call: Call, ndim: int | None, at: int) -> int | None:
 
 def _written_out(call: Call, ndim: int | None, at: int) -> int | None:
     """`einsum("bi,bj->bij", ...)`."""
-    node = call.nodes[0] if call.nodes else None
-    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+    text = (text_of(call.nodes[0]) if call.nodes else None) or ""
     left, arrow, right = text.partition("->")
     return len(right.replace(" ", "")) if arrow and "." not in right and left else None
 
