@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
 from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.bounds import bounded, one_elsewhere
 from syncscope.codemod.proofs import is_mask, of_rows, pointwise, same_rank
 from syncscope.codemod.templates import Part
 from syncscope.codemod.writes import seen_otherwise
@@ -68,6 +68,27 @@ EXAMPLES = (
         "scores: finite[n, m]; target: bool[n]",
         rule="boolean-mask-write",
     ),
+    Example(
+        """
+        import torch
+
+        def clipped(x: torch.Tensor, low: float, scale: float):
+            out = x.clone()
+            out[out < low] = scale * (torch.exp(out[out < low] - low) - 1.0) + low  # !
+            return out
+        """,
+        """
+        import torch
+
+        def clipped(x: torch.Tensor, low: float, scale: float):
+            out = x.clone()
+            out = torch.where(out < low, scale * (torch.exp(torch.where(out < low, out, 1) - low) - 1.0) + low, out)
+            return out
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]; low: number; scale: number",
+        rule="boolean-mask-write",
+    ),
 )
 
 
@@ -117,29 +138,23 @@ def choice(site: Site, function: Function, assign: ast.stmt | None, draft: Draft
     fits = same_rank(site, function, mask, base)
     if not fits and (site.fact_of(mask).ndim is not None or of_rows(function, mask)):
         return function.declines(site.node, f"{function.file.quote(mask)} selects rows of `{base.id}`, no elements")
+    chosen: Part | None = mask if fits else over_rows(draft, base, mask)
+    if chosen is None:
+        return None
+    guarded = set(taken) if sign == "/" else bounded(function, assign.value, taken)
     whole: Part = assign.value
     if taken:
-        whole = taken[0].value if taken == [assign.value] else draft.swapped(assign.value, {n: n.value for n in taken})
+        of: dict[ast.expr, Part] = {
+            n: one_elsewhere(draft, chosen, n.value) if n in guarded else n.value for n in taken
+        }
+        whole = of[taken[0]] if taken == [assign.value] else draft.swapped(assign.value, of)
     changed = draft.part(f"{{x}} {sign} {{whole}}", x=base, whole=whole) if sign else whole
-    finite = ", and what the mask leaves out must be finite or its gradient is NaN" if taken else ""
+    finite = ", and what the mask leaves out must be finite or its gradient is NaN" if len(guarded) < len(taken) else ""
     changes = f"{base.id} is a new tensor: other views of the old one keep their values; all must have its dtype and the mask's"
     if fits:
-        safety = Safety.SUGGEST if any(divided_by(n, taken) for n in ast.walk(assign.value)) else Safety.UNSAFE
-        return Choice(base, mask, mask, changed, safety, f"{changes} shape{finite}")
-    spread = over_rows(draft, base, mask)
-    if spread is None:
-        return None
+        return Choice(base, mask, chosen, changed, Safety.UNSAFE, f"{changes} shape{finite}")
     shape = f"the mask keeps rows, or elements: where its shape is that of {base.id}, it needs no view"
-    return Choice(base, mask, spread, changed, Safety.SUGGEST, f"{shape}; {changes} rows{finite}")
-
-
-def divided_by(node: ast.AST, taken: Collection[ast.expr]) -> bool:
-    """Whether this divides by what a mask selects: mostly by what is not zero, and the gradient of the rest is NaN then."""
-    return (
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod))
-        and any(n in taken for n in ast.walk(node.right))
-    )
+    return Choice(base, mask, chosen, changed, Safety.SUGGEST, f"{shape}; {changes} rows{finite}")
 
 
 def over_rows(draft: Draft, base: ast.Name, mask: ast.expr) -> Part | None:

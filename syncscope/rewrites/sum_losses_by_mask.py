@@ -9,6 +9,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.bounds import bounded
 from syncscope.codemod.patterns.guards import guard_of, nothing
 from syncscope.codemod.patterns.losses import Loss, enclosing_loss, reduction, setting
 from syncscope.codemod.patterns.reductions import finite
@@ -131,6 +132,29 @@ EXAMPLES = (
         Safety.UNSAFE,
         "guess: finite[n, m]; truth: holes[n, m]",
     ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(guess: torch.Tensor, depth: torch.Tensor):
+            known = depth > 0
+            return F.mse_loss(guess[known], depth[known].log())  # !
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(guess: torch.Tensor, depth: torch.Tensor):
+            known = depth > 0
+            return (
+                torch.where(known, F.mse_loss(guess, torch.where(known, depth, 1).log(), reduction="none"), 0.0).sum()
+                / known.sum()
+            )
+        """,
+        Safety.UNSAFE,
+        "guess: finite[n, m]; depth: finite[n, m]",
+    ),
 )
 
 
@@ -174,7 +198,10 @@ def for_all(function: Function, draft: Draft, loss: Loss, selector: ast.expr) ->
             return None
         bases += found
         taken = [n for n in ast.walk(argument) if isinstance(n, ast.Subscript) and function.same(n.slice, selector)]
-        whole: dict[ast.expr, Part] = {n: finite(function, draft, selector, n.value) for n in taken}
+        guarded = bounded(function, argument, taken)
+        whole: dict[ast.expr, Part] = {
+            n: finite(function, draft, selector, n.value, guarded=n in guarded) for n in taken
+        }
         instead[argument] = whole[taken[0]] if taken == [argument] else draft.swapped(argument, whole)
     if loss.settings is loss.call:
         return draft.call(loss.call, instead, reduction='"none"'), bases

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.bounds import bounded
 from syncscope.codemod.patterns.lengths import COUNTED, length, number_of_elements
 from syncscope.codemod.patterns.reads import handed_on, needs_number
 from syncscope.codemod.patterns.reductions import Reduction, finite, no_number, reduction, whole
@@ -51,6 +52,15 @@ class Selected(NamedTuple):
         return _selections(self.function, self.whole, self.mask)
 
     @property
+    def guarded(self) -> set[ast.expr]:
+        """The selections, and names of one, of which something is computed that has no gradient for some numbers."""
+        function, mask = self.function, self.mask
+        found = bounded(function, self.whole, self.selections)
+        for r in self.reductions:
+            found |= bounded(function, r.whole, [r.use, *_selections(function, r.whole, mask)])
+        return found | {*self.selections} if any(r.use in found for r in self.reductions) else found
+
+    @property
     def bases(self) -> list[ast.expr]:
         """What is selected from."""
         return [self.base] if self.is_plain else [each.value for each in self.selections]
@@ -64,7 +74,9 @@ class Selected(NamedTuple):
     @property
     def names_mask_often(self) -> bool:
         """Whether a mask that is computed where it stands would be so several times."""
-        asked_again = no_number(self.function, self.mask) and any(r.whole is not r.use for r in self.reductions)
+        asked_again = bool(self.guarded) or (
+            no_number(self.function, self.mask) and any(r.whole is not r.use for r in self.reductions)
+        )
         return self.names_mask_twice or len(self.uses) > 1 or asked_again
 
 
@@ -144,7 +156,7 @@ def reduce_all(draft: Draft, these: Selected, keeps: Part) -> None:
             dense = draft.swapped(these.whole, _with_zeros(draft, these, these.whole, keeps))
         if r.whole is not r.use:
             if these.is_plain:
-                dense = finite(function, draft, mask, these.base, keeps)
+                dense = finite(function, draft, mask, these.base, keeps, r.use in these.guarded)
             dense = draft.swapped(r.whole, {**_with_zeros(draft, these, r.whole, keeps), r.use: dense})
         other = r.guard.other if r.guard is not None and r.guard.other is not None else "0.0"
         template = r.template if opposite is not None else r.template.replace("{out}", "~{m}")
@@ -160,7 +172,8 @@ def _selections(function: Function, within: ast.expr, mask: ast.expr) -> list[as
 def _with_zeros(draft: Draft, these: Selected, within: ast.expr, keeps: Part) -> dict[ast.expr, Part]:
     """What takes the place of each selection: what it selects from, with zeros where the mask leaves out what is no number."""
     function, mask = these.function, these.mask
-    return {n: finite(function, draft, mask, n.value, keeps) for n in _selections(function, within, mask)}
+    guarded = these.guarded
+    return {n: finite(function, draft, mask, n.value, keeps, n in guarded) for n in _selections(function, within, mask)}
 
 
 def as_safe_as(draft: Draft, these: Selected) -> Fix:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import alike
+from syncscope.codemod.patterns.bounds import one_elsewhere
 from syncscope.codemod.patterns.guards import Guard, guard_of, nothing
 from syncscope.codemod.proofs import elementwise
 from syncscope.codemod.templates import Part
@@ -103,12 +104,16 @@ def no_number(function: Function, mask: ast.expr) -> bool:
     return NO_NUMBER.search(ast.unparse(asked)) is not None or compared_with_itself(asked)
 
 
-def finite(function: Function, draft: Draft, mask: ast.expr, base: ast.expr, called: Part | None = None) -> Part:
+def finite(
+    function: Function, draft: Draft, mask: ast.expr, base: ast.expr, called: Part | None = None, guarded: bool = False
+) -> Part:
     """What is selected from, with zeros in the place of what the mask leaves out since it is no number.
 
     What is computed of NaN has a gradient of NaN, though no one asks for it: `where` multiplies it with zero. `called`: what
-    stands for the mask.
+    stands for the mask. `guarded`: what is computed has no gradient for some numbers, see `bounds`.
     """
+    if guarded:
+        return one_elsewhere(draft, called or mask, base)
     asked = function.value(mask)
     if not no_number(function, mask):
         return base
