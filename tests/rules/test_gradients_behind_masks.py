@@ -1,7 +1,7 @@
 """What is computed of what a mask selects has a gradient there only: computed of all, nothing of the rest becomes NaN."""
 
 import pytest
-from rules.driver import fixed
+from rules.driver import FIXES, fixed
 
 torch = pytest.importorskip("torch")
 
@@ -83,3 +83,10 @@ def test_the_gradient_is_as_before(code: str) -> None:
 def test_a_whole_power_needs_no_other_number() -> None:
     code = "def f(x: torch.Tensor):\n    out = x * 2\n    out[out > 1] = out[out > 1] ** 2\n    return out\n"
     assert "out = torch.where(out > 1, out ** 2, out)" in fixed(HEAD + code, "boolean-mask-write")
+
+
+@pytest.mark.parametrize("way", ["total.sqrt()", "torch.log(total)", "total ** 0.5", "torch.exp(-total)"])
+def test_what_a_condition_keeps_from_being_computed_is_left_to_people(way: str) -> None:
+    code = f"def f(x: torch.FloatTensor):\n    total = x.sum()\n    return {way} if total > 0 else total\n"
+    assert fixed(HEAD + code, "tensor-in-condition", allowed=FIXES) == HEAD + code
+    assert f"torch.where(total > 0, {way}, total)" in fixed(HEAD + code, "tensor-in-condition")

@@ -8,6 +8,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.mixed import mixed
 from syncscope.codemod.pattern import seen
+from syncscope.codemod.patterns.bounds import bounded
 from syncscope.codemod.proofs import no_dimensions, same_shape, unlike_ranks
 from syncscope.codemod.templates import Part
 from syncscope.model.fact import Dtype, Site
@@ -16,6 +17,11 @@ from syncscope.model.finding import Fix, Safety
 BOTH = (
     "both ways are computed on every pass and must be of one dtype, and NaN or inf in the gradient of the way not taken "
     "comes through"
+)
+
+BOUNDED = (
+    "a root, logarithm, power or exponential that overflows has a gradient of NaN: take it of torch.where(c, x, 1), with the "
+    "condition c"
 )
 
 
@@ -107,6 +113,8 @@ def mixing(draft: Draft, title: str, a: ast.expr, b: ast.expr) -> Fix:
         cured = all(divisor(draft.function, way) is not None for way in ways)
         end = ", so the divisor is 1 where it is 0" if cured else ": divide by torch.where(d != 0, d, 1)"
         return draft.fix(title, Safety.SUGGEST, f"{shape}a division by zero has a gradient of NaN{end}; {BOTH}")
+    if any(bounded(draft.function, way, _tensors(draft.function, way)) for way in (a, b)):
+        return draft.fix(title, Safety.SUGGEST, f"{shape}{BOUNDED}; {BOTH}")
     return draft.fix(title, safety, f"{shape}{BOTH}")
 
 
@@ -147,3 +155,7 @@ def waits(function: Function, way: ast.expr) -> bool:
     """Whether a way waits itself: it is not computed without need, and may raise where the condition keeps it from running."""
     inside = {id(n) for n in ast.walk(way)}
     return any(id(s.node) in inside for s in function.sites)
+
+
+def _tensors(function: Function, way: ast.expr) -> list[ast.expr]:
+    return [n for n in ast.walk(way) if isinstance(n, (ast.Name, ast.Attribute)) and function.fact(n).is_tensor]
