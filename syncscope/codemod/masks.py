@@ -84,25 +84,6 @@ def positions_of(function: Function, name: str) -> str:
     return function.fresh(f"{stem}_positions".lstrip("_") if called else f"{name.rstrip('_')}_index")
 
 
-REDUCING = frozenset("squeeze any all sum prod mean amax amin argmax argmin select".split())
-
-
-def may_be_one_element(function: Function, mask: ast.expr) -> bool:
-    """Whether a mask may have no dimension left: a part of it was asked over a dimension that may have been the only one, as of
-    `(x > 0).any(dim)`. Over the second, or the last but one, another is left.
-    """
-    return any(_takes_the_only(function, n) for n in ast.walk(function.value(mask)))
-
-
-def _takes_the_only(function: Function, node: ast.AST) -> bool:
-    match node:
-        case ast.Call(func=ast.Attribute(attr=name), args=given, keywords=named) if name in REDUCING:
-            over = next((k.value for k in named if k.arg == "dim"), given[0] if given else None)
-            number = None if over is None else function.constant(over)
-            return number is None or -2 < number < 1
-    return False
-
-
 def is_container(function: Function, node: ast.expr) -> bool:
     """Whether a function treats this as an object of a class that takes masks, and need not take positions for them: it sets
     attributes on it that tensors have not, or enters one, `with graph.node():`.

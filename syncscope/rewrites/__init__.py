@@ -8,7 +8,9 @@ says `CLEARS = True`: what the line launched before the read goes with it. One a
 that are known, says `TAKES = True`: what took them stays. One whose fixes are one where they stand beside each other says
 `TOGETHER = True`: in a statement, or in statements that follow one another and wait for nothing else; several rewrites are
 one where they say the same word there. What one suggests (`Safety.SUGGEST`) is a hint, told in words, unless it says
-`LOCAL = True`; so is what one makes that says `LONG = True`, where it is not known to run in every step.
+`LOCAL = True`; so is what one makes that says `LONG = True`, where it is not known to run in every step. Of an index or a mask
+that may live on the host none has a fix but those that say `SELECTS_APART = True`: what they write takes it from there, or
+sends it.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Protocol, cast
 
 from syncscope import discover
 from syncscope.codemod.function import Function
+from syncscope.codemod.index_elsewhere import handed_over, selected_from_host
 from syncscope.codemod.since import too_new
 from syncscope.codemod.text import CannotRewrite
 from syncscope.codemod.together import apart, together
@@ -32,8 +35,10 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety, Stays
 from syncscope.model.heat import Reason
+from syncscope.model.ops import Op
 
 PLAIN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+SELECTING = {Op.MASK_READ, Op.MASK_WRITE, Op.NUMBER_WRITE, Op.NONZERO, Op.ARGWHERE, Op.WHERE}
 LEAST = 2  # the confidence of a site that is mended with another
 
 
@@ -47,6 +52,7 @@ class Rewrite(Protocol):
     # True: what it writes is worth its lines only where it is known to run in every step; it may be left out
     LONG: bool
     ROUNDS: bool  # True: where it is not safe the last bits of what is computed may be others; it may be left out
+    SELECTS_APART: bool  # True: what it writes takes indices and masks that live on the host; it may be left out
     BESIDE: bool  # True: it is offered beside another's fix, too, and made by hand alone; it may be left out
 
     def rewrite(self, site: Site, function: Function) -> Fix | None:
@@ -169,6 +175,8 @@ def _alone(names: Sequence[str], site: Site, function: Function, compiles: bool)
         if fix is not None and too_new(fix, function.file.code, oldest := function.file.project.needs().torch):
             version = ".".join(map(str, oldest))
             fix = function.declines(site.node, f"torch {version}, which the project takes, has not all that it writes")
+        if fix is not None and site.op in SELECTING and not getattr(module, "SELECTS_APART", False):
+            fix = _on_one_device(fix, site, function)
         if fix is not None:
             adds, stays = getattr(module, "ADDS", fix.adds), getattr(module, "STAYS", fix.stays)
             clears = getattr(module, "CLEARS", fix.clears) and _only(site, function)
@@ -181,6 +189,21 @@ def _alone(names: Sequence[str], site: Site, function: Function, compiles: bool)
             fix = replace(fix, rewrite=name, hint=hint)
             found = fix if found is None else replace(found, also=fix)
     return found
+
+
+def _on_one_device(fix: Fix, site: Site, function: Function) -> Fix | None:
+    """A fix that needs an index or a mask where that which it selects from lives: none where it may be of the host."""
+    file = function.file
+    if (part := selected_from_host(site, function)) is not None:
+        return function.declines(
+            site.node, f"{file.quote(part)} may live on the host, and only brackets take it from there"
+        )
+    if (part := handed_over(site, function)) is None:
+        return fix
+    beside = f"where {file.text(site.node.value)} does" if isinstance(site.node, ast.Subscript) else "on the device"
+    safety = Safety.UNSAFE if fix.safety is Safety.SAFE else fix.safety
+    changes = "; ".join(filter(None, (f"{file.text(part)} must live {beside}", fix.changes)))
+    return replace(fix, safety=safety, changes=changes)
 
 
 def _only(site: Site, function: Function) -> bool:

@@ -17,6 +17,7 @@ from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
 
+SELECTS_APART = True
 EXAMPLES = (
     Example(
         """

@@ -14,6 +14,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.project.syntax import each_of
 
+SELECTS_APART = True
 EXAMPLES = (
     Example(
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Collection, Sequence
 from typing import TypeGuard
 
@@ -21,6 +22,7 @@ from syncscope.project.syntax import walk
 
 STAYS = Stays.FIRST
 TOGETHER = True
+BITS, LARGEST = 8, 13  # of a number that half precision and bfloat16 both hold, and its exponent
 EXAMPLES = (
     Example(
         """
@@ -182,6 +184,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if why := (
         _bound_elsewhere(function, loop, name)
         or _no_vector(function, tensor, loop, compared)
+        or _with_a_float(function, tensor, known, name)
         or _used_as_tensor(name, uses, reads)
         or _changed(function, kept, loop, last)
     ):
@@ -196,7 +199,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
                 draft.replace(whole, name)
     text, fact = function.file.text(tensor), function.fact(tensor)
     changes = [f"{text} must have one dimension"] * (fact.ndim is None)
-    if compared and fact.dtype is Dtype.UNKNOWN:
+    asked = [other for each in known if (other := compared_with(each, name)) is not None]
+    if (
+        compared
+        and fact.dtype is Dtype.UNKNOWN
+        and not (asked and all(same_in_every_dtype(function, each) for each in asked))
+    ):
         changes.append(f"{text} must hold whole numbers")
     if any(exposed(function, each, loop, last) for each in kept):
         changes.append(f"nothing may write what {text} holds in the loop")
@@ -237,6 +245,53 @@ def _no_vector(function: Function, tensor: ast.expr, loop: Loop, compared: bool)
     if compared and fact.dtype not in (Dtype.INT, Dtype.UNKNOWN):
         return "it is compared, and 0.1 is another number in float32"
     return ""
+
+
+def _with_a_float(function: Function, tensor: ast.expr, known: Sequence[tuple[ast.expr, ast.expr]], name: str) -> str:
+    """Why the numbers may compare otherwise than their tensors: those are compared in their own dtype, Python's in 64 bits."""
+    if function.fact(tensor).dtype is Dtype.INT:
+        return ""
+    for each in known:
+        other = compared_with(each, name)
+        if (
+            other is not None
+            and not same_in_every_dtype(function, other)
+            and not may_be_whole(function, each[1], other)
+        ):
+            return f"it is compared with {function.file.quote(other)}, and 0.7 is another number in float32"
+    return ""
+
+
+def compared_with(known: tuple[ast.expr, ast.expr], name: str) -> ast.expr | None:
+    """What a number is compared with, if it is."""
+    match known[1]:
+        case ast.Compare(left=ast.Name(id=left), comparators=[right]) if left == name:
+            return right
+        case ast.Compare(left=left):
+            return left
+    return None
+
+
+def same_in_every_dtype(function: Function, other: ast.expr) -> bool:
+    """Whether this is a number that every floating dtype holds as it is: 0, 255, 0.5, not 0.7; or several of them."""
+    if isinstance(other, (ast.List, ast.Tuple)):
+        return all(same_in_every_dtype(function, each) for each in other.elts)
+    number = function.constant(other)
+    if number is None:
+        return False
+    part, exponent = math.frexp(number)
+    return (part * 2**BITS).is_integer() and -LARGEST < exponent <= LARGEST
+
+
+def may_be_whole(function: Function, compared: ast.expr, other: ast.expr) -> bool:
+    """Whether what a number is compared with is whole, or may well be: classes are asked whether they are equal."""
+    fact = function.fact(other)
+    if isinstance(other, (ast.List, ast.Tuple)):
+        return all(may_be_whole(function, compared, each) for each in other.elts)
+    if (number := function.constant(other)) is not None:
+        return not isinstance(number, float)
+    equal = isinstance(compared, ast.Compare) and not isinstance(compared.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+    return fact.dtype in (Dtype.INT, Dtype.BOOL) or (fact.dtype is Dtype.UNKNOWN and (equal or fact.is_tensor))
 
 
 def _used_as_tensor(name: str, uses: Sequence[ast.Name], reads: Sequence[tuple[ast.expr, ast.expr] | None]) -> str:

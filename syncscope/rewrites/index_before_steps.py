@@ -20,6 +20,7 @@ from syncscope.project.syntax import each_of, name_of, walk
 WRITING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)
 DEFINED = (ast.FunctionDef, ast.ClassDef)
 Mask = ast.Name | ast.Attribute
+SELECTS_APART = True
 EXAMPLES = (
     Example(
         """

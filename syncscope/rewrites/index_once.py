@@ -15,11 +15,11 @@ from syncscope.codemod.masks import (
     is_container,
     mask_of,
     masking,
-    may_be_one_element,
     positions_of,
     selections,
 )
 from syncscope.codemod.proofs import is_mask, same_shape
+from syncscope.codemod.ranks import may_be_one_element
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Fact, Site
@@ -37,6 +37,7 @@ STAYS = Stays.FIRST
 TAKES = True
 LOCAL = True
 TOGETHER = True
+SELECTS_APART = True
 EXAMPLES = (
     Example(
         """

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
+from syncscope.codemod.index_elsewhere import may_be_of_host
 from syncscope.codemod.patterns.listed import TAKEN_OVER
 from syncscope.codemod.patterns.made_on_host import DESCRIBED, DRAWN, SAME, TYPES, Made, made_on_host
 from syncscope.codemod.patterns.numbers import named, new_number, too_large, written_out
@@ -16,7 +17,6 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.project.syntax import each_of
-from syncscope.tensors.facts import Tag
 
 COMPILES = True
 TOGETHER = True
@@ -168,12 +168,6 @@ def with_number(function: Function, taken: ast.Subscript, draft: Draft) -> None:
 def filled_by_mask(function: Function, taken: ast.Subscript) -> bool:
     """Whether a mask says what is written: such a number is not waited for."""
     return any(function.fact(part).dtype is Dtype.BOOL for part in each_of(taken.slice))
-
-
-def may_be_of_host(function: Function, part: ast.expr) -> bool:
-    """Whether a part of an index is made on the host on one of the paths that lead here."""
-    fact = function.fact(part)
-    return fact.is_tensor and fact.ref is Tag.PERHAPS_OF_HOST and fact.ndim != 0
 
 
 def of_name(function: Function, name: ast.Name, taken: ast.Subscript) -> Fix | None:

@@ -7,11 +7,14 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.index_elsewhere import handed_over, may_be_of_host
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.asked import may_be_several
 from syncscope.codemod.patterns.fills import counted, filling_code, may_be_flag, may_be_one_row, musts
 from syncscope.codemod.patterns.index_parts import looked_for, maybe_mask, of_host, one_element, parts
+from syncscope.codemod.patterns.listed import TAKEN_OVER
 from syncscope.codemod.patterns.numbers import named, new_number, too_large, written_out
+from syncscope.codemod.templates import Part
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site, Value
 from syncscope.model.finding import Fix, Safety
@@ -20,6 +23,7 @@ from syncscope.project.syntax import each_of
 
 TOGETHER = True
 ROUNDS = True
+SELECTS_APART = True
 EXAMPLES = (
     Example(
         """
@@ -254,14 +258,33 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     known = all(site.fact_of(part).dtype is not Dtype.UNKNOWN for part in parts(target))
     draft = Draft(function)
     if code is not None and (len(parts(target)) > 1 or (known and may_be_one_row(function, code.at))):
-        draft.replace(assign, code.template, x=target.value, i=code.at, value=number.value)
+        draft.replace(assign, code.template, x=target.value, i=sent(draft, target, code.at), value=number.value)
         other_error = "an index that is out of range is reported in other words"
-        said = [*musts(function, target, code), number.changes, other_error]
+        said = [*musts(function, target, code), *where(site, function, target, code.at), number.changes, other_error]
         return draft.fix("fill at the positions on the device", Safety.UNSAFE, "; ".join(filter(None, said)))
     if not named(target.value):
         return function.declines(target, f"{function.file.quote(target.value)} has no name: it would be computed twice")
     draft.replace(assign.value, "{number}", number=new_number(draft, target.value, number.value))
     return draft.fix("make the number on the device", number.safety, number.changes)
+
+
+def sent(draft: Draft, target: ast.Subscript, index: ast.expr) -> ast.expr | Part:
+    """The positions where what is written lives: an index of the host, which brackets take, is an error of what fills."""
+    if not may_be_of_host(draft.function, index):
+        return index
+    return draft.part("{i}.to({x}.device, non_blocking=True)", i=index, x=target.value)
+
+
+def where(site: Site, function: Function, target: ast.Subscript, index: ast.expr) -> list[str]:
+    """What is to be said of where the positions live."""
+    text = function.file.text(index)
+    if may_be_of_host(function, index):
+        return [f"{text} must be a tensor, and is sent: {TAKEN_OVER}"]
+    return (
+        [f"{text} must live where {function.file.text(target.value)} does"]
+        if handed_over(site, function) is index
+        else []
+    )
 
 
 class Number(NamedTuple):

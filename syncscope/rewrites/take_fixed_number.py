@@ -14,6 +14,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
 COMPLETED = "there are always that many rows: those that are missing hold -1, which as an index is the last row"
+SELECTS_APART = True
 EXAMPLES = (
     Example(
         """
