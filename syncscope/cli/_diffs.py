@@ -1,4 +1,8 @@
-"""What `syncscope lint --diff` prints: each fix with what it changes, or as a patch all that `--fix` would write."""
+"""What `syncscope lint --diff` prints: each fix with what it changes, or as a patch all that `--fix` would write.
+
+Each diff is of the file as those before it leave it, so that `patch -p1` and `git apply` make all of them, one after the other.
+What cannot be made beside them, as another way to the same or what changes the same text, is behind a bar: both pass over it.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,9 @@ from syncscope.model.words import visible
 
 if TYPE_CHECKING:
     from syncscope.linter.session import Linted
+    from syncscope.linter.source import SourceFile
+
+BAR = "\N{VERTICAL LINE} "
 
 
 def patch(linted: Linted, color: bool) -> str:
@@ -22,8 +29,9 @@ def patch(linted: Linted, color: bool) -> str:
 
 
 def each(linted: Linted, color: bool) -> str:
-    """Each fix with its safety, what it changes, and its diff; of twins all together."""
+    """Each fix with its safety, what it changes, and its diff upon those before it; of twins all together."""
     from syncscope.linter.notebooks import presented
+    from syncscope.linter.source import disjoint
 
     fixes = list(linted.fixes())
     shown = [replace(presented(source, finding), fix=finding.fix) for source, finding, _ in fixes]
@@ -35,6 +43,7 @@ def each(linted: Linted, color: bool) -> str:
 
     offers, pieces = FixWords(), list[str]()
     told: dict[tuple[int, tuple[Edit, ...]], str] = {}  # where a diff was shown
+    made: dict[int, tuple[Edit, ...]] = {}  # by the diffs of each source so far
     for finding, *twins in with_twins(shown, line_of):
         source, found, others = own[id(finding)]
         where = f"{visible(source.label(found.span.start))}:{finding.place.line}:{finding.column}"
@@ -42,16 +51,28 @@ def each(linted: Linted, color: bool) -> str:
         like = f", {like_it(twins)}" if twins else ""
         pieces.append(f"{where}: {finding.rule}{also}{like}\n")
         ways = zip(*map(ways_of, (finding, *twins)), strict=True)
-        for said, same in zip(offers.of(finding), ways, strict=True):
+        for number, (said, same) in enumerate(zip(offers.of(finding), ways, strict=True)):
             pieces.append(f"  {visible(said)}\n")
             edits = edits_of(same)
             if (first := told.setdefault((id(source), edits), where)) != where:
                 pieces.append(f"  the diff is the one at {first}\n")
                 continue
-            versions = source.versions(edits)
-            pieces += [unified(name, before, after, color=color) for name, before, after in versions]
+            before = made.get(id(source), ())
+            if number == 0 and disjoint([*before, *edits]):
+                made[id(source)] = (*before, *edits)
+                pieces += upon(source, before, edits, color)
+            else:
+                pieces += [f"  {BAR}{row}\n" for row in "".join(upon(source, (), edits, color)).splitlines()]
         pieces.append("\n")
     return "".join(pieces)
+
+
+def upon(source: SourceFile, made: tuple[Edit, ...], edits: tuple[Edit, ...], color: bool) -> list[str]:
+    """What edits change where others are made already: a diff of each part of the source."""
+    there = {name: after for name, _, after in source.versions(made)}
+    after = {name: text for name, _, text in source.versions((*made, *edits))}
+    changed = source.versions(edits)
+    return [unified(name, there.get(name, text), after[name], color=color) for name, text, _ in changed]
 
 
 def ways_of(finding: Finding) -> list[Fix]:

@@ -34,6 +34,8 @@ def next_step(
         makes = f"`syncscope lint --fix --unsafe-fixes {again}` makes them"
         others = "" if files.said.get("all") else ", and those of `--all` whose lines wait in its steps"
         return f"{makes}, `syncscope verify` tries them on a program{others}"
+    if offered[Safety.SUGGEST] and dry:
+        return f"`syncscope lint -i {again}` asks about each of them, and makes those you choose"
     if (offered[Safety.UNSAFE] or offered[Safety.SUGGEST]) and not dry:
         return f"`syncscope lint --diff {again}` shows each fix and what it changes"
     if more:
