@@ -54,7 +54,11 @@ def by_default(finding: Finding, site: Site | None, view: View) -> Finding:
     function = view.function(site)
     if function.depth > DEEPEST:
         return finding
-    test = next((test for test, needed in _tests(function, site.node) if _says_no(test, needed, function)), None)
+    tests = [*_tests(function, site.node)]
+    rare = next((test for test, needed in tests if _asks_for_little(test, needed)), None)
+    if rare is not None:
+        return cooled(finding, Reason.RARE(ast.unparse(rare)))
+    test = next((test for test, needed in tests if _says_no(test, needed, function)), None)
     return finding if test is None else cooled(finding, Reason.UNGIVEN(ast.unparse(test)))
 
 
@@ -72,6 +76,32 @@ def _tests(function: Function, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]
         if isinstance(inner, ast.stmt):
             yield from _left_before(outer, inner)
         inner = outer
+
+
+def _asks_for_little(test: ast.expr, needed: bool) -> bool:
+    """Whether a test holds where a batch has one row or none: `x.shape[0] == 1`, `len(boxes) == 0`, `not x.numel()`."""
+    match test:
+        case ast.BoolOp(op=op, values=values):
+            return isinstance(op, ast.And) is needed and any(_asks_for_little(each, needed) for each in values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _asks_for_little(operand, not needed)
+        case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=int(number))]) if _is_number_of_rows(
+            left
+        ):
+            few = {ast.Eq: 1, ast.LtE: 1, ast.Lt: 2} if needed else {ast.NotEq: 1, ast.Gt: 1, ast.GtE: 2}
+            return number <= few.get(type(op), -1)
+    return not needed and _is_number_of_rows(test)
+
+
+def _is_number_of_rows(node: ast.expr) -> bool:
+    match node:
+        case ast.Subscript(value=ast.Attribute(attr="shape"), slice=ast.Constant(value=0)):
+            return True
+        case ast.Call(func=ast.Name(id="len"), args=[_]) | ast.Call(func=ast.Attribute(attr="numel"), args=[]):
+            return True
+        case ast.Call(func=ast.Attribute(attr="size"), args=[ast.Constant(value=0)]):
+            return True
+    return False
 
 
 def _left_before(outer: ast.AST, inner: ast.stmt) -> Iterator[tuple[ast.expr, bool]]:

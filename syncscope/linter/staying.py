@@ -23,7 +23,7 @@ from syncscope.rules import Function, View
 
 _Place = tuple[ast.AST, ast.AST]  # a function, and the loop over steps in it, or the function again
 _MANY, _DEEPEST = 4, 2  # as how many waits one in a loop counts, and in how many loops within one another
-_SELDOM = frozenset((Reason.SOMETIMES, Reason.DELAYED, Reason.UNGIVEN, Reason.CHECKED))
+_SELDOM = frozenset((Reason.SOMETIMES, Reason.DELAYED, Reason.UNGIVEN, Reason.RARE, Reason.CHECKED))
 _PASSES = frozenset((*IN_TRAINING, Reason.LOADER, Reason.LOOP))
 
 

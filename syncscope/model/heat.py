@@ -185,6 +185,7 @@ class Reason(Enum):
     BEFORE_IN = SHORT, "line {0} of {1} waits right after, and stays"
     DRAINED = SHORT, "line {0} has just waited: little is in flight"
     DRAINED_IN = SHORT, "line {0} of {1} has just waited: little is in flight"
+    RARE = SHORT, "only when `{0}`: there is next to nothing"
     UNGIVEN = SHORT, "it hangs on `{0}`, and nothing here asks for that"
 
 

@@ -34,6 +34,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Fact, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
+from syncscope.project.conventions import GIVES_BATCHES
 from syncscope.project.syntax import name_of, walk
 
 MOVED_ALREADY = "where the loader's collate_fn has moved the batch already, nothing waits"
@@ -247,6 +248,8 @@ def computed(function: Function, tensor: ast.expr) -> bool:
     """Whether a tensor is made of another right here, `(x != 0).float()`: its memory is new, and nobody has pinned it."""
     made = function.reaching_definition(tensor) if isinstance(tensor, ast.Name) else None
     value = made.value if made is not None else tensor
+    if gathered(function, tensor):
+        return True
     while isinstance(value, ast.Call):
         if isinstance(value.func, ast.Attribute) and value.func.attr in CONVERTS:
             if value.func.attr in FRACTIONS and function.fact(value.func.value).dtype is not Dtype.FLOAT:
@@ -259,6 +262,14 @@ def computed(function: Function, tensor: ast.expr) -> bool:
     if isinstance(value, ast.Call) and function.dotted(value.func) in MADE_ANEW:
         return True
     return isinstance(value, (ast.BinOp, ast.Compare, ast.UnaryOp))
+
+
+def gathered(function: Function, tensor: ast.expr) -> bool:
+    """Whether a batch was put together by a call right here, `x, y = data.get_batch()`: which loader pins is not seen then."""
+    bound = function.binds(tensor.id) if isinstance(tensor, ast.Name) else []
+    made = {function.statement(each): each for each in bound}
+    values = [each.value for each in made if isinstance(each, ast.Assign)]
+    return any(isinstance(each, ast.Call) and name_of(each.func) in GIVES_BATCHES for each in values)
 
 
 def kept_here(function: Function, tensor: ast.expr) -> bool:

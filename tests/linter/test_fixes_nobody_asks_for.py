@@ -191,3 +191,60 @@ def test_code_that_becomes_much_longer_is_left_to_people(door):
         found = json.loads(door("lint", "--format", "json", *asked, "step.py").out)
         assert all(each["hot"] for each in found)
         assert any(each["fix"] is not None for each in found) is fixed
+
+
+ROWS = """
+import torch
+
+
+def training_step(x: torch.Tensor):
+    {test}
+        return x * torch.tensor(0.5, device=x.device)
+    return x.sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "fixed"),
+    [
+        ("if x.shape[0] == 1:", False),
+        ("if not len(x) > 1:", False),
+        ("if x.size(0) < 2 and x.dim() > 1:", False),
+        ("if x.shape[1] == 1:", True),
+        ("if x.shape[0] > 1:", True),
+        ("if len(x) == 1 or x.dim() > 1:", True),
+    ],
+)
+def test_what_runs_for_one_row_alone_is_told_in_a_line(door, test, fixed):
+    door.write("step.py", ROWS.format(test=test))
+    (found,) = json.loads(door("lint", "--format", "json", "step.py").out)
+    assert found["hot"]
+    assert (found["fix"] is not None, found["also"]) == (fixed, not fixed)
+
+
+GATHERED = """
+import torch
+from torch.utils.data import DataLoader
+
+
+def train(model, data, optimizer, device):
+    check = DataLoader(data, pin_memory=True)
+    while True:
+        x, y = {batch}
+        loss = model(x.to(device))
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("batch", "fixed"), [("next(data.loader)", True), ("data.get_batch()", False)])
+def test_what_a_call_puts_together_no_loader_has_pinned(door, batch, fixed):
+    door.write("train.py", GATHERED.format(batch=batch))
+    found = json.loads(door("lint", "--format", "json", "train.py").out)
+    assert any(f["fix"] is not None for f in found) is fixed
+
+
+def test_comments_between_arguments_are_gone_through_once(door):
+    """Each sign of a comment may begin one: looked at in all ways, a line of forty takes longer than anybody waits."""
+    door.write("lib/notes.py", f"notes = dict(\n    {'# ' * 400}\n)\nALPHA = 'alpha'\nalpha = notes\n")
+    assert told(door, loss=LOSS, train=TRAIN.format(given="", more=""))[0] == marked("always")
