@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,7 +20,7 @@ from syncscope.linter.worth import cooled
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
 from syncscope.model.heat import Reason
-from syncscope.project.given import Parameter
+from syncscope.project.given import OPTION, Parameter
 from syncscope.project.syntax import assigned, default_of, name_of, walk
 from syncscope.rules import Function, View
 
@@ -43,6 +44,8 @@ _NUMBERS = {
     "numpy.inf": math.inf,
     "float('inf')": math.inf,
 }
+_OPTIONS = re.compile(r"^(args?|opts?|options|cfg|configs?|params|hparams)$")
+"""What people call that which holds the options of a command line: one that a test asks for alone is a flag, off by default."""
 _FARTHEST = 4  # assignments that are followed to what was given
 _UNKNOWN = object()
 
@@ -153,6 +156,11 @@ class _Defaults:
                 return self._of_name(name, scope, depth)
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
                 return self._kept(name, depth)
+            case ast.Attribute(value=ast.Name(id=options) | ast.Attribute(attr=options), attr=name) if _OPTIONS.match(
+                options
+            ):
+                self.asked.append(Parameter(name, "False", OPTION, -1))
+                return False
             case ast.Call(func=ast.Name(id="float" | "int" | "bool" as kind), args=[given], keywords=[]):
                 value = self.value(given, scope, depth)
                 if isinstance(value, int | float):

@@ -141,13 +141,11 @@ def _unread(fix: Fix, sites: Sequence[Site], view: View) -> str:
     if len(sites) != 1 or sites[0].function is None:
         return ""
     function = view.function(sites[0])
-    statement = function.statement(sites[0].node)
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or function.names_are_read:
-        return ""
-    target = statement.targets[0]
-    if not isinstance(target, ast.Name) or function.reads(target.id) or function.captured(target.id):
-        return ""
-    return target.id
+    match function.statement(sites[0].node):
+        case ast.Assign(targets=[ast.Name() as target]) | ast.AugAssign(target=ast.Name() as target):
+            kept = function.reads(target.id) or function.captured(target.id) or function.names_are_read
+            return "" if kept else target.id
+    return ""
 
 
 def _joins_few(fix: Fix, sites: Sequence[Site], view: View) -> bool:

@@ -12,6 +12,7 @@ ASIDE = frozenset(
     deploy deployment explain export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
     xpu npu hpu loader dataloaders dataloader data_loaders data_loader datamodules data_modules tutorials tutorial notebooks
     pruner pruners docs debug debugging detect predict predictor interpret interpretability explainability
+    backup backups deprecated
     serialization persistence pipelines model_card model_cards gui serve server servers serving webui hpo""".split()
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,10 @@ _TRUE = re.compile(rb"""^["']?(?:true|yes|on)["']?$""", re.IGNORECASE)
 _MOST_SETTINGS, _LARGEST = 400, 100_000  # files of them in a project, and bytes of each
 _FAR = 600  # characters of a call that are gone through for its arguments
 _BY_NAME = frozenset(("forward", "__call__"))  # functions that are called by what their object is called
+
+
+OPTION = "--"
+"""What an option of a command line is called by, in the place of a function."""
 
 
 class Parameter(NamedTuple):
@@ -82,6 +86,8 @@ def _is_given(root: str, path: str, key: str) -> bool:
     asked = _Asked(Parameter.of(key))
     if len(sources(root)) >= MOST_SOURCES:
         return True
+    if asked.undeclared(_texts(root, path)):
+        return True
     return any(map(asked.by, _texts(root, path))) or any(map(asked.by_setting, _settings(root)))
 
 
@@ -104,8 +110,12 @@ class _Asked:
         self._setting = re.compile(rb"""(?:^|[\s"'.,({-])%b["']?\s*[:=]\s*([^\n#,})]*)""" % dashed, re.MULTILINE)
         self._flag = re.compile(rb"--%b\b" % dashed)
         self._calls = None
-        if parameter.position >= 0 and parameter.called not in _BY_NAME:
+        if parameter.position >= 0 and parameter.called != OPTION and parameter.called not in _BY_NAME:
             self._calls = re.compile(rb"(?<!def )(?<!class )\b%b\s*\(" % re.escape(parameter.called.encode()))
+
+    def undeclared(self, texts: Iterable[bytes]) -> bool:
+        """Whether it is an option that no command line has: then nothing is known of it."""
+        return self._parameter.called == OPTION and not any(map(self._option.search, texts))
 
     def by(self, text: bytes) -> bool:
         """Whether a file of Python gives it another value."""

@@ -150,6 +150,8 @@ def test_what_nothing_reads_is_better_taken_out(door):
     (found,) = json.loads(door("lint", "--format", "json", "train.py").out)
     assert found["hot"]
     assert found["fix"] is None
+    door.write("train.py", code.replace("scale =", "scale = 1.0\n        scale +="))
+    assert all(each["fix"] is None for each in json.loads(door("lint", "--format", "json", "train.py").out))
     door.write("train.py", code.replace("model.log()", "model.log(scale)"))
     (found,) = json.loads(door("lint", "--format", "json", "train.py").out)
     assert found["fix"] is not None
@@ -248,3 +250,33 @@ def test_comments_between_arguments_are_gone_through_once(door):
     """Each sign of a comment may begin one: looked at in all ways, a line of forty takes longer than anybody waits."""
     door.write("lib/notes.py", f"notes = dict(\n    {'# ' * 400}\n)\nALPHA = 'alpha'\nalpha = notes\n")
     assert told(door, loss=LOSS, train=TRAIN.format(given="", more=""))[0] == marked("always")
+
+
+OPTIONS = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self, configs):
+        super().__init__()
+        self.individual = configs.individual
+
+    def forward(self, x: torch.Tensor):
+        if self.individual:
+            x = x * torch.tensor(0.5, device=x.device)
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "fixed"),
+    [
+        ('parser.add_argument("--individual", action="store_true", default=False)', False),
+        ('parser.add_argument("--individual", action="store_false")', True),
+        ('parser.add_argument("--individual", type=int, default=3)', True),
+        ("", True),
+    ],
+)
+def test_an_option_that_is_off_unless_a_command_says_otherwise(door, options, fixed):
+    kept, also = told(door, loss=OPTIONS, options=f"import argparse\nparser = argparse.ArgumentParser()\n{options}\n")
+    assert (kept, also) == (({12}, set()) if fixed else (set(), {12}))
