@@ -113,9 +113,10 @@ def _of_operators(slow: RankLine, late: Sequence[Meet], joint: JointReplay) -> s
                 f" Its host asked for the first of its collectives {in_ms(before)} later than the others did: "
                 "what made it late lies before, as where the others had run ahead of their devices."
             )
-    if slow.lines:
+    if lines := [each for each in slow.lines if in_ms(each.own) != in_ms(each.others)]:
         what = "device" if slow.cause is LateBy.DEVICE else "host"
-        said += f" By line, its {what} was longer {_longer(slow.lines, 'in', '')}."
+        by = "By line, its" if any(each.at_line or each.before for each in lines) else "Its"
+        said += f" {by} {what} was longer {_longer(lines, 'in', '')}."
     return said
 
 

@@ -95,7 +95,9 @@ class LongerIn:
     def short(self) -> str:
         """Its name, of a kernel without arguments, of what comes before a line that line."""
         return (
-            self.name.removeprefix(BEFORE) if self.at_line else re.split(r"[(<]", self.name, maxsplit=1)[0] or self.name
+            self.name.removeprefix(BEFORE)
+            if self.at_line
+            else re.split(r"[(<]", self.name, maxsplit=1)[0].strip() or self.name
         )
 
 

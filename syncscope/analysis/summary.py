@@ -98,7 +98,7 @@ def summarize(
     uncounted = [rows for rows, line in zip(members.values(), lines, strict=True) if not line.count]
     aside = sum(found[i].step >= 0 for rows in uncounted for i in rows)
     counted = [(rows, line) for rows, line in zip(own, lines, strict=True) if line.count]
-    if trusted.error is not None and trusted.error > GATE:
+    if trusted.error is not None and max(trusted.error, trusted.unexplained, trusted.silent) > GATE:
         coverage = replace(coverage, fits=False)
     report = Report(
         findings=tuple(findings),

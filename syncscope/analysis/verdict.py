@@ -26,16 +26,6 @@ def _idle(report: Report) -> str:
     return (report.coverage.refusal if report.coverage else "") or "no work of a device was recorded"
 
 
-def without_savings(report: Report) -> str:
-    """Why a recording gives no savings, and what to do; "" where it gives some, or would if it were asked."""
-    if report.coverage is not None and report.coverage.refusal:
-        return f"{report.coverage.refusal}; {report.coverage.hint}."
-    if report.fidelity is None:
-        return f"{_idle(report)}."
-    refused = _refusal(report, "step" if report.steps else "recording")
-    return f"{refused} {_next(report)}" if refused else ""
-
-
 def verdict(report: Report) -> Report:
     """The report with what it says in words: `verdict` has all of it, `lead` the answer, which figures and tables say, too, and
     `further` what they do not: what fixing several lines saves, what can be had at most and why, and what to do."""

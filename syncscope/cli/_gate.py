@@ -10,7 +10,7 @@ from syncscope.errors import UserError
 from syncscope.model.answer import Answer
 from syncscope.model.durations import in_ms
 from syncscope.model.finding import Finding
-from syncscope.model.report import Line, Report
+from syncscope.model.report import GATE, Line, Report
 from syncscope.model.source import Place, Span
 
 if TYPE_CHECKING:
@@ -37,9 +37,15 @@ def limits(
     What the device's fallbacks read is no read of the user's.
     """
     if most_reads is not None:
-        yield judged(f"{SYNCS} {most_reads:g}", lambda: _syncs(report, most_reads))
+        yield judged(
+            f"{SYNCS} {most_reads:g}",
+            lambda: _syncs(report, most_reads),
+            lambda: syncs(report.syncs).rpartition(" ")[0],
+        )
     if most_price is not None:
-        yield judged(f"{SAVING} {100 * most_price:g}%", lambda: _saving(report, most_price, pinned))
+        cost = report.of_waits or report.answer
+        figure = f"syncs likely cost {cost.likely('of a step')}" if cost is not None and cost.share is not None else ""
+        yield judged(f"{SAVING} {100 * most_price:g}%", lambda: _saving(report, most_price, pinned), lambda: figure)
 
 
 def _syncs(report: Report, most: float) -> Iterator[str]:
@@ -72,29 +78,45 @@ def uncounted(report: Report) -> list[str]:
 
 
 def _saving(report: Report, most: float, pinned: float | None) -> Iterator[str]:
-    from syncscope.analysis.verdict import without_savings
-
     _refuse(report)
     alone = _by_recording(report, pinned)
     found = alone.of_waits or alone.answer
     if found is None or found.share is None or found.low is None:
-        why = without_savings(report) or "savings were not asked for (`--no-savings`)"
+        why = _doubt(report) or "savings were not asked for (`--no-savings`)"
         own = [line for line in report.lines if not line.fallback]
         idle = ", ".join(f"{where(line)} {in_ms(line.idle_after)}" for line in own[:3] if line.idle_after)
-        raise UserError(why, COUNT_INSTEAD + (f"; the device had nothing to do after {idle}" if idle else ""))
+        more = f"; the device had nothing to do after {idle}" if idle else ""
+        raise UserError(why, f"{_again(report)}{COUNT_INSTEAD}{more}")
     high = max(found.high or 0.0, found.share)
-    if most < high and (doubted := without_savings(alone)):
-        likely = (report.of_waits or report.answer or found).told("of a step")
-        raise UserError(f"the syncs likely cost {likely}, and no limit is held to that: {doubted}", COUNT_INSTEAD)
+    if most < high and (doubted := _doubt(alone)):
+        likely = (report.of_waits or report.answer or found).likely("of a step")
+        said = f"the syncs likely cost {likely}, and no limit is held to that: {doubted}"
+        raise UserError(said, f"{_again(alone)}{COUNT_INSTEAD}")
     if found.low > most:
         said = f"by the recording alone the syncs cost {found.told('of a step')}{_known_here(found, report)}"
         yield f"{said}, more than the {100 * most:.2g} % allowed:"
         own = [line for line in alone.lines if not line.fallback]
         priced = [(line.answer, line) for line in own if line.answer and (line.answer.share or 0.0) > 0]
         for known, line in sorted(priced, key=lambda p: -(p[0].share or 0.0)):
-            yield f"  {where(line)}: {known.told('of a step')}"
+            yield f"  {where(line)}: {known.likely('of a step')}"
         if report.of_a_job:
             yield f"  {report.of_a_job}"
+
+
+def _doubt(report: Report) -> str:
+    """Why no limit is held to what a recording says of savings; "" where one may be."""
+    if report.fidelity is None:
+        return "no work of a device was recorded"
+    if report.replay_holds:
+        return ""
+    return f"a replay gets {report.left_open:.1%} of a step wrong or cannot explain it, more than {GATE:.0%}"
+
+
+def _again(report: Report) -> str:
+    """How another recording may be held to a limit, and else."""
+    from syncscope.analysis.verdict import next_recording
+
+    return "" if report.fidelity is None or report.replay_holds else f"{next_recording(report).rstrip('.')}, or "
 
 
 def _refuse(report: Report) -> None:
@@ -123,7 +145,7 @@ def _known_here(found: Answer, report: Report) -> str:
     shown = report.of_waits or report.answer
     if shown is None or shown.share is None or shown.figure == found.figure:
         return ""
-    return f", and with the rewrites that the source here offers {shown.figure}"
+    return f", and with the rewrites that the source here offers {shown.likely('').strip()}"
 
 
 def as_findings(report: Report, path: str, given: Iterable[GivenLimit]) -> tuple[Finding, ...]:

@@ -65,27 +65,41 @@ def _given(
     most_wait: float | None,
 ) -> Iterator[GivenLimit]:
     if most_syncs is not None:
-        yield judged(f"{SYNCS} {most_syncs:g}", lambda: _syncs(found, ranks, most_syncs))
+        yield judged(
+            f"{SYNCS} {most_syncs:g}", lambda: _syncs(found, ranks, most_syncs), lambda: _most_syncs_told(ranks)
+        )
     if most_saving is not None:
-        yield judged(f"{SAVING} {100 * most_saving:g}%", lambda: _saving(found, most_saving))
+        yield judged(f"{SAVING} {100 * most_saving:g}%", lambda: _saving(found, most_saving), lambda: _cost(found))
     if most_wait is not None:
-        limit = judged(f"{WAIT} {100 * most_wait:g}%", lambda: _wait(found, ranks, most_wait))
+        limit = judged(
+            f"{WAIT} {100 * most_wait:g}%", lambda: _wait(found, ranks, most_wait), lambda: _longest_wait(found, ranks)
+        )
         yield replace(limit, aside=_late_starts(found, ranks))
 
 
 def _syncs(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]:
     """By the rank that has the most; what the device's fallbacks read is no sync of the user's."""
     _refuse_without_steps(ranks)
-    counts = []
-    for rank in ranks:
-        reads, steps = rank.counted()
-        counts.append((sum(not rank.graph.reads[n].fallback for n in reads) / steps, rank))
-    count, worst = max(counts, key=lambda pair: pair[0])
+    count, worst = _most_syncs(ranks)
     if count > most:
         yield f"{_name(worst)}: {syncs(count)} more than the {most:.3g} allowed:"
         for line in sorted(found.lines, key=lambda line: -line.count):
             on = f"on {line.ranks} ranks" if line.ranks > 1 else "on one rank"
             yield f"  {where(line)}: {line.count:.3g} per step of the mean rank, {on}"
+
+
+def _most_syncs(ranks: Sequence[Rank]) -> tuple[float, Rank]:
+    """How many syncs a step of the rank has that has the most, and which that is."""
+    counts = []
+    for rank in ranks:
+        reads, steps = rank.counted()
+        counts.append((sum(not rank.graph.reads[n].fallback for n in reads) / steps, rank))
+    return max(counts, key=lambda pair: pair[0])
+
+
+def _most_syncs_told(ranks: Sequence[Rank]) -> str:
+    count, worst = _most_syncs(ranks)
+    return f"{syncs(count).rpartition(' ')[0]} on {_name(worst)}, which has the most"
 
 
 def _saving(found: JobReport, most: float) -> Iterator[str]:
@@ -104,6 +118,24 @@ def _saving(found: JobReport, most: float) -> Iterator[str]:
         for line in found.lines:
             if line.price is not None and line.price.share > 0:
                 yield f"  {where(line)}: {100 * line.price.share / found.step:.1f} % of a step"
+
+
+def _cost(found: JobReport) -> str:
+    """What the syncs cost the job."""
+    share = (found.saving or 0.0) / found.step
+    low, high = (end / found.step for end in found.saving_range or (0.0, 0.0))
+    return f"the syncs cost the job {100 * share:.1f} % of a step ({100 * low:.1f} to {100 * high:.1f} %)"
+
+
+def _longest_wait(found: JobReport, ranks: Sequence[Rank]) -> str:
+    """For which rank the others wait most, and how long."""
+    waited, of_a_step = waited_for(found, ranks)
+    longest = max(waited, key=lambda number: waited[number].total(), default=None)
+    if longest is None or not of_a_step:
+        return "no rank waits for another"
+    return (
+        f"the other ranks wait {100 * waited[longest].total() / of_a_step:.1f} % of a step for rank {longest}, the most"
+    )
 
 
 def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]:

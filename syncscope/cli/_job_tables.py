@@ -72,7 +72,7 @@ def tables(found: JobReport, whole: bool) -> Iterator[JobTable]:
         (("rank", Words("its host is longer in"), "its own", "the others'"),
          [_longer(rank, each) for rank in slow for each in rank.operators], "operators"),
         (("rank", Words("it is longer at"), "its own", "the others'"),
-         [_longer(rank, each) for rank in slow for each in rank.lines], "lines"),
+         [_longer(rank, each) for rank in slow for each in rank.lines if in_ms(each.own) != in_ms(each.others)], "lines"),
         (("step", Words("collective"), "last after first", "last is", Words("by"), "transfer"), _meets(found), "collectives"),
         ((Words("line"), Words("op"), "syncs", "blocked", "alone", "last", "share"), _lines(found), ""),
     ]  # fmt: skip

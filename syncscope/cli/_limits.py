@@ -30,7 +30,8 @@ def share(*names: str, when: str) -> Callable[[Any], Any]:
 class GivenLimit:
     """A limit as it was typed, the lines that say how it is `broken`, and why it cannot be judged: the reason alone.
 
-    `aside` says what it does not count, though it is there. `of` begins what is said of one job among several.
+    `aside` says what it does not count, though it is there, `figure` what was found of one that holds. `of` begins what is
+    said of one job among several.
     """
 
     option: str
@@ -38,6 +39,12 @@ class GivenLimit:
     unjudged: UserError | None = None
     aside: str = ""
     of: str = ""
+    figure: str = ""
+
+    @property
+    def holds(self) -> str:
+        """That it holds, with what was found; "" where it does not, or nothing was found to be said."""
+        return f"{self.of}{self.option} holds: {self.figure}" if self.held and self.figure else ""
 
     @property
     def held(self) -> bool | None:
@@ -62,15 +69,17 @@ class GivenLimit:
     def words(self) -> str:
         """What does not hold, as one sentence; "" of one that holds."""
         if self.error is not None:
-            return f"{self.error.message}: {self.error.hint}"
+            return f"{self.error.message.rstrip('.')}; {self.error.hint}"
         first, *rest = self.broken or ("",)
         return f"{first} {'; '.join(line.strip() for line in rest)}".strip()
 
 
-def judged(option: str, broken: Callable[[], Iterable[str]]) -> GivenLimit:
-    """What became of a limit, by the lines that say how it is broken; a `UserError` in their place is why nobody can judge."""
+def judged(option: str, broken: Callable[[], Iterable[str]], figure: Callable[[], str] = str) -> GivenLimit:
+    """What became of a limit, by the lines that say how it is broken, or by the `figure` of one that holds; a `UserError` in
+    their place is why nobody can judge."""
     try:
-        return GivenLimit(option, tuple(broken()))
+        lines = tuple(broken())
+        return GivenLimit(option, lines, figure="" if lines else figure())
     except UserError as error:
         return GivenLimit(option, unjudged=error)
 
@@ -81,6 +90,8 @@ def code(limits: Iterable[GivenLimit]) -> int:
     for limit in limits:
         for number, line in enumerate(limit.broken):
             echo(line if number else limit.of + line, err=True)
+        if limit.holds:
+            echo(limit.holds, err=True)
         if limit.aside:
             echo(limit.of + limit.aside, err=True)
         if limit.error is not None:

@@ -175,6 +175,7 @@ def command(
             of = f"{visible(path)}: " if len(paths) > 1 else ""
             for first, *rest in (limit.broken for limit in given if limit.broken):
                 over += [of + first, *rest]
+            notes += [of + limit.holds for limit in given if limit.holds]
             if any(limit.held and limit.option.startswith(_gate.SYNCS) for limit in given):
                 notes += [of + note for note in _gate.uncounted(report)]
             for error in (limit.error for limit in given if limit.error is not None):

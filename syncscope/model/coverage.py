@@ -11,8 +11,8 @@ class Coverage:
 
     `refusal` says why neither the number of syncs nor any time can be judged; "" where they can. `hint` is what to do about
     it. `whole` is False where work of the device is known to be missing, so that not even how busy it was is known; `empty`
-    says that there is no event of a program. `fits` is False where no replay, which tells what is saved, comes near the
-    recording.
+    says that there is no event of a program. `fits` is False where no replay comes near the recording, or
+    explains it, so that nobody can say what a line saves.
     """
 
     has: tuple[str, ...] = ()
@@ -39,5 +39,9 @@ class Coverage:
         rest = f". Not in it: {missing}" if missing else ""
         if self.refusal:
             return f"not enough to judge syncs or savings by{why}. In it: {there}{rest}"
-        enough = "enough for syncs and savings" if self.fits else "enough for syncs, not for savings, as no replay fits"
+        enough = (
+            "enough for syncs and savings"
+            if self.fits
+            else "enough for syncs, not for what lines save, as no replay fits"
+        )
         return f"{enough}: {there}{rest}"

@@ -39,7 +39,7 @@ def test_a_gap_before_the_same_fill_in_each_step_of_a_real_recording(shared):
     assert report.answer is not None
     assert "nothing else to do" not in report.answer.why
     assert report.coverage is not None
-    assert report.coverage.words.startswith("enough for syncs, not for savings, as no replay fits")
+    assert report.coverage.words.startswith("enough for syncs, not for what lines save, as no replay fits")
 
 
 def test_steps_that_the_device_counts_are_said_to_be_of_it(shared):

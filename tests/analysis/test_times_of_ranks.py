@@ -66,7 +66,8 @@ def test_the_line_whose_work_makes_a_rank_late_is_named(line):
 def test_where_no_line_is_known_it_is_the_kernel():
     found = job(buckets_of(0, 0, 0, MS // 2))
     assert [longer.name for longer in found.ranks[3].lines] == ["gemm"]
-    assert "its device was longer in `gemm`" in found.verdict
+    assert "Its device was longer in `gemm`" in found.verdict
+    assert "By line" not in found.verdict, "a kernel is no line"
     assert job(ranks_of(0, 3 * MS)).ranks[1].lines == (), "a host of which no line is known"
 
 

@@ -125,7 +125,30 @@ def test_no_limit_is_held_to_a_recording_of_which_no_replay_is_trusted(off):
             broken(report, None, limit)
         assert f"the syncs likely cost {found.told('of a step')}, and no limit is held to that: " in error.value.message
         assert "30.0%" in error.value.message
+        assert "the limit is" not in error.value.message
+        assert "4 in 5" not in error.value.message
     assert broken(report, None, 0.6) == []  # above all that it may be
+
+
+def test_what_holds_is_said_with_what_was_found(folder):
+    """A gate that holds printed nothing of what it had measured."""
+    code, _, err = outcome("run.pt.trace.json.gz", "--max-syncs-per-step", "1", "--max-saving", "99%")
+    assert code == 0
+    assert "--max-syncs-per-step 1 holds: 1 sync per step\n" in err
+    assert "--max-saving 99% holds: syncs likely cost " in err
+
+
+def test_what_cannot_be_judged_is_one_sentence_where_it_stands_on_one_line():
+    found = Answer(Decision.TRY, 0.3, 0.1, 0.5, loops=20)
+    lines = (Line("item", Place("a.py", 3), 2.0, 30.0, 10.0),)
+    report = Report(steps=(Step(0, 0, 100, 50),), lines=lines, answer=found, fidelity=0.3)
+    (limit,) = _gate.limits(report, None, 0.2)
+    assert limit.words.startswith(
+        "--max-saving 20% cannot be judged: the syncs likely cost 30 % of a step (10 to 50 %), and no limit is held to that: a "
+        "replay gets 30.0% of a step wrong or cannot explain it, more than 5%; "
+    )
+    assert limit.words.endswith(", or limit the number of syncs with --max-syncs-per-step")
+    assert not any(mark in limit.words for mark in (".:", ": :", "Until then"))
 
 
 def test_a_limit_is_judged_alike_wherever_the_source_is(folder):

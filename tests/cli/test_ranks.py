@@ -149,6 +149,7 @@ def test_a_gate_of_a_job_names_the_rank_that_has_too_many_syncs(folder):
     assert done.stderr == (
         "rank 0: 1 sync per step is more than the 0.5 allowed:\n"
         "  train.py:7: item: 1 per step of the mean rank, on 2 ranks\n"
+        "--max-saving 90% holds: the syncs cost the job 40.0 % of a step (40.0 to 40.0 %)\n"
     )
     assert run("job", "--max-syncs-per-step", "1").return_value == 0
 
