@@ -29,8 +29,9 @@ ASKED = (
     (re.compile(r"(?:Module|Library)(?:Load|Unload)|BuildProgram|CompileProgram"), "loading kernels"),
     (re.compile(r"(?:Stream|Event|CommandQueue)(?:Create|Destroy)|Create\w*CommandQueue"), "making queues"),
 )
-CONTEXT = "first use: making the context"
-LOADED = "first use: a launch that loads its kernel"
+FIRST_USE = "first use: "
+CONTEXT = f"{FIRST_USE}making the context"
+LOADED = f"{FIRST_USE}a launch that loads its kernel"
 HELD = "a launch that was held up"
 LASTING = "a call that launches nothing"
 TIMES = 50.0  # as long as the usual launch: then it is none, but what the first launch of a kernel has done, or who held it up
@@ -75,7 +76,7 @@ def asked_times(trace: Trace, launched: Launches, waiting: Rows) -> dict[str, In
 
 def is_first_use(name: str) -> bool:
     """Whether what `asked_times` calls so is done once."""
-    return name.startswith((CONTEXT, LOADED))
+    return name.startswith(FIRST_USE)
 
 
 def long_launches(trace: Trace, launched: Launches, waiting: Rows) -> Rows:
