@@ -12,8 +12,8 @@ WORDS = re.compile(r"[A-Za-z]{2,} +[a-z]{2,}| [a-z]{3,} |[a-z]{3,}: $")
 ASKS = {"startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "find", "index", "split"}
 OF_OTHERS = {
     "tracers/hooks/pyopencl.py": {"fallback of "},  # the name of an operator, as recordings have it
+    "model/ops.py": {"fallback of "},  # the same
     "analysis/modules.py": {"nn.Module: "},  # of ranges, as torch.profiler names them
-    "analysis/step_uses.py": {"first use: "},
     "kineto/columns.py": {"host waits (syncscope)"},  # of a lane, ours
     "exporters/_xplane.py": {"host waits (syncscope)"},
     "analysis/waits.py": {"async copy"},  # a kind of its own

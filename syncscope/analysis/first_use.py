@@ -14,6 +14,8 @@ launches, and no larger kernel, makes any of them shorter.
 from __future__ import annotations
 
 import re
+from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,23 +25,44 @@ from syncscope.analysis.start_causes import SLOWEST
 from syncscope.analysis.waits import Launches, working_threads
 from syncscope.model.trace import Kind, Trace
 
-# what a call asks for by its name; the first that fits
+
+class DriverWork(StrEnum):
+    """What a call asks the driver for, as its value in words."""
+
+    MEMORY = "memory of the driver"
+    KERNELS = "loading kernels"
+    QUEUES = "making queues"
+    CONTEXT = "first use: making the context"
+    LOADED = "first use: a launch that loads its kernel"
+    HELD = "a launch that was held up"
+    LASTING = "a call that launches nothing"
+
+
+class DriverCall(NamedTuple):
+    """What is asked for, and by which call."""
+
+    what: DriverWork
+    call: str
+
+    @property
+    def words(self) -> str:
+        """Both, as they are told."""
+        return f"{self.what} ({self.call})"
+
+
+# by a call's name; the first that fits
 ASKED = (
-    (re.compile(r"Malloc|Free(?!ze)|Alloc|MemCreate|MemMap|MemUnmap|MemAddress|HostRegister"), "memory of the driver"),
-    (re.compile(r"(?:Module|Library)(?:Load|Unload)|BuildProgram|CompileProgram"), "loading kernels"),
-    (re.compile(r"(?:Stream|Event|CommandQueue)(?:Create|Destroy)|Create\w*CommandQueue"), "making queues"),
+    (re.compile(r"Malloc|Free(?!ze)|Alloc|MemCreate|MemMap|MemUnmap|MemAddress|HostRegister"), DriverWork.MEMORY),
+    (re.compile(r"(?:Module|Library)(?:Load|Unload)|BuildProgram|CompileProgram"), DriverWork.KERNELS),
+    (re.compile(r"(?:Stream|Event|CommandQueue)(?:Create|Destroy)|Create\w*CommandQueue"), DriverWork.QUEUES),
 )
-FIRST_USE = "first use: "
-CONTEXT = f"{FIRST_USE}making the context"
-LOADED = f"{FIRST_USE}a launch that loads its kernel"
-HELD = "a launch that was held up"
-LASTING = "a call that launches nothing"
+ONCE = (DriverWork.CONTEXT, DriverWork.LOADED)
 TIMES = 50.0  # as long as the usual launch: then it is none, but what the first launch of a kernel has done, or who held it up
 Rows = NDArray[np.intp]
 
 
-def asked_times(trace: Trace, launched: Launches, waiting: Rows) -> dict[str, Intervals]:
-    """When threads that launch were in calls that ask the driver for something else, by what that is and the call's name.
+def asked_times(trace: Trace, launched: Launches, waiting: Rows) -> dict[DriverCall, Intervals]:
+    """When threads that launch were in calls that ask the driver for something else, by what that is and the call.
 
     Short ones that belong to launches (events, queries) are none of them: it takes over `SLOWEST`, or asks for memory, code or
     queues by its name. `waiting` are the calls that wait (rows).
@@ -51,32 +74,28 @@ def asked_times(trace: Trace, launched: Launches, waiting: Rows) -> dict[str, In
     launching[trace.name[launched.call[launched.call >= 0]]] = True
     first = int(trace.start[launched.call[launched.call >= 0]].min(initial=np.iinfo(np.int64).max))
     others = calls[~launching[trace.name[calls]]]
-    of: dict[str, list[int]] = {}
+    of: dict[DriverCall, list[int]] = {}
     named = {
-        code: next((words for name, words in ASKED if name.search(trace.names[code])), "")
+        code: next((what for name, what in ASKED if name.search(trace.names[code])), None)
         for code in set(trace.name[others].tolist())
     }
     for row in others.tolist():
         code = int(trace.name[row])
-        lasting = CONTEXT if trace.start[row] < first else LASTING
-        if words := named[code] or lasting * bool(trace.duration[row] > SLOWEST):
-            of.setdefault(f"{words} ({trace.names[code]})", []).append(row)
+        lasting = DriverWork.CONTEXT if trace.start[row] < first else DriverWork.LASTING
+        if what := named[code] or (lasting if trace.duration[row] > SLOWEST else None):
+            of.setdefault(DriverCall(what, trace.names[code]), []).append(row)
     loading = set(_first_launches(trace, launched).tolist())
     for row in long_launches(trace, launched, waiting).tolist():
-        of.setdefault(f"{LOADED if row in loading else HELD} ({trace.names[trace.name[row]]})", []).append(row)
-    found: dict[str, Intervals] = {}
+        what = DriverWork.LOADED if row in loading else DriverWork.HELD
+        of.setdefault(DriverCall(what, trace.names[trace.name[row]]), []).append(row)
+    found: dict[DriverCall, Intervals] = {}
     nothing = np.zeros(0, np.int64)
     taken = union(nothing, nothing)
-    for name, rows in of.items():
+    for asked, rows in of.items():
         spans = union(trace.start[rows], trace.end[rows])
-        found[name] = minus(spans, taken)
+        found[asked] = minus(spans, taken)
         taken = union(np.append(taken.start, spans.start), np.append(taken.end, spans.end))
     return found
-
-
-def is_first_use(name: str) -> bool:
-    """Whether what `asked_times` calls so is done once."""
-    return name.startswith(FIRST_USE)
 
 
 def long_launches(trace: Trace, launched: Launches, waiting: Rows) -> Rows:

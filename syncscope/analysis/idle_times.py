@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.event_graph import EventGraph
-from syncscope.analysis.first_use import asked_times
+from syncscope.analysis.first_use import ONCE, asked_times
 from syncscope.analysis.graph import NEVER
 from syncscope.analysis.intervals import Intervals, covered, distinct, minus, union
 from syncscope.analysis.nesting import Nesting
@@ -63,7 +63,7 @@ class IdleTimes:
 
     `call` is the row of the call that launched what ended each, -1 at the end of the recording and where that is not known.
     `parts` are the ns of each that each use has. Read `read[n]` (by number) has `lent[n]` ns of time `position[n]`.
-    `names` says what is behind the other uses.
+    `names` says what is behind the other uses, of which those of `first_use` are done once.
     """
 
     start: Times
@@ -74,6 +74,7 @@ class IdleTimes:
     position: NDArray[np.intp]
     lent: Numbers
     names: tuple[NamedTimes, ...]
+    first_use: frozenset[str] = frozenset()
 
     def within(self, first: int, last: int) -> NDArray[np.bool_]:
         """Which of them lie between two moments at which they are cut."""
@@ -141,7 +142,8 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     once = {"building kernels": builds}
     waiting = np.array([wait.row for wait in event_graph.held], np.intp)
     asked = asked_times(trace, event_graph.launched, waiting)
-    once |= {name: minus(times, builds) for name, times in asked.items()}
+    once |= {each.words: minus(times, builds) for each, times in asked.items()}
+    first = frozenset(each.words for each in asked if each.what in ONCE)
     taken = union(*(np.concatenate([getattr(times, side) for times in once.values()]) for side in ("start", "end")))
     part = {name: covered(times, idle.start, idle.end).astype(float) for name, times in once.items()}
     building = np.sum(list(part.values()), axis=0)
@@ -167,7 +169,8 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     )
     parts[Use.HOST] = parts[Use.HOST] + building
     read, position, ns = np.array(credit, float).reshape(-1, 3).T
-    return IdleTimes(idle.start, idle.end, idle.call, parts, read.astype(np.intp), position.astype(np.intp), ns, names)
+    lent_of = read.astype(np.intp), position.astype(np.intp), ns
+    return IdleTimes(idle.start, idle.end, idle.call, parts, *lent_of, names, first)
 
 
 def _shares(trace: Trace, event_graph: EventGraph, idle: _Idle, begun: Times, once: Intervals) -> dict[Use, Numbers]:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.event_graph import EventGraph
-from syncscope.analysis.first_use import is_first_use
 from syncscope.analysis.idle_times import IdleTimes, name_of
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.start_causes import COLLECTIVE
@@ -67,7 +66,7 @@ def step_uses(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) -> 
     each = tuple(tuple(round(ns) for ns in row) for row in table[:, :-1].T.tolist()) if event_graph.steps else ()
     length = (last - first) / number
     warming = warming_part(trace, first, last)
-    warming += sum(ns for name, ns in by[Use.HOST].items() if is_first_use(name)) / max(1, last - first)
+    warming += sum(ns for name, ns in by[Use.HOST].items() if name in idle.first_use) / max(1, last - first)
     devices = busy_by_device(trace, launched, event_graph.steps)
     words = sentence(length, spent, "step" if event_graph.steps else "recording", warming, devices)
     return StepUses(length, spent, each, words, warming)
