@@ -144,7 +144,11 @@ def _broken_as_before(code: bytes, edit: Edit) -> Edit:
 
 def _in_its_place(edit: Edit, indent: str, width: int) -> Edit:
     """An edit that takes the place of a statement and all that stands in it, with lines folded that are too long."""
-    text = "\n".join(folded(line, width) for line in (indent + edit.text).splitlines()).removeprefix(indent)
+    lines = edit.text.splitlines()
+    if len(lines) > 1 and _same_tree(indent, edit.text, " ".join(line.strip() for line in lines)):  # one statement
+        text = _laid_out(indent, edit.text, set(), width, 0).removeprefix(indent)
+    else:
+        text = "\n".join(folded(line, width) for line in (indent + edit.text).splitlines()).removeprefix(indent)
     return Edit(edit.span, text) if text != edit.text and _same_tree(indent, edit.text, text) else edit
 
 

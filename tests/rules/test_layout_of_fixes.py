@@ -303,3 +303,22 @@ def attacked(x: torch.Tensor, t: torch.Tensor, epsilon_of_this_attack: float):
     )
     return attacked_images_of_the_batch
 """
+
+
+def test_a_statement_that_takes_the_place_of_a_choice_is_laid_out_anew_where_what_it_takes_was_broken() -> None:
+    code = """import torch
+
+
+def roots(v: torch.Tensor):
+    kept = v > 0
+    means = torch.zeros_like(v)
+    if kept.any():
+        means[kept] = ((v * v) * 3.0).exp()[kept] / v.to(
+            v.dtype
+        )[kept]
+    return means
+"""
+    after = fixed(code, allowed=FIXES)
+    assert ".any()" not in after
+    assert "v.to(v.dtype)" in after
+    assert all(len(line) <= 128 for line in after.splitlines())
