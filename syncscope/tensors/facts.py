@@ -193,10 +193,9 @@ def device_of(*facts: Fact) -> Device:
     """Where the result of an operation on these lives: a tensor on a device wins over one on the host.
 
     Devices are not mixed, but for single numbers: what is not known, beside a tensor on the host, is on the host or a number;
-    so it is beside a whole number, which is a position or a length. Of another tensor that is known no more of than that, it
-    is said where one of rows surely lies on the host.
+    so it is beside a whole number, which is a position or a length.
     """
-    found, settled, open_, rows = HOST, False, False, False
+    found, settled, open_ = HOST, False, False
     for fact in facts:
         if fact.kind is TENSOR:
             if fact.device is DEVICE:
@@ -208,11 +207,8 @@ def device_of(*facts: Fact) -> Device:
                 found = SOMEWHERE if found is HOST else found
             elif fact.ndim != 0 or fact.dtype is INT:
                 settled = True
-                rows = rows or (bool(fact.ndim) and fact.confidence == 3)
         elif fact.kind is Value.UNKNOWN:
             open_ = True
-    if rows and found is SOMEWHERE:
-        return HOST
     return SOMEWHERE if open_ and not settled else found
 
 

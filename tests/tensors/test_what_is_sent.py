@@ -118,14 +118,6 @@ SENT = {
             def to(self, device):
                 return self.applied(lambda x: x.to(device))  # waits: to_device
     """,
-    "what is made of something that surely lies on the host": """
-        def integrate(steps: torch.Tensor, y: torch.Tensor, weights):
-            table = torch.eye(4, device=torch.device("cpu"))
-            row = table[0] @ y
-            if row.sum() > 0:
-                return row.to(weights.device)  # waits: to_device
-            return steps[steps > 0]  # waits: mask_read
-    """,
     "parts of a batch that are sent, and take their own places": """
         from torch.utils.data import DataLoader
 
