@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from effort import SEARCHING
+from effort import EFFORT, SEARCHING
 
 import syncscope
 from syncscope import kineto
@@ -16,7 +16,8 @@ from syncscope.model.trace import Kind
 from syncscope.tracers import record_file, recovery
 
 HERE = Path(__file__).parent
-EVERY = 1 if SEARCHING else 5  # records: what comes in turns of two, three or four is met in each of its places
+# Records: what comes in turns of two, three or four is met in each of its places.
+EVERY = 1 if SEARCHING else 5 if EFFORT >= 1 else 7
 
 AT_EVERY = """
 import contextlib, ctypes, gc, io, shutil, sys, tempfile

@@ -37,6 +37,7 @@ for step in range(120):
 """
 
 
+@pytest.mark.slow  # as where one last bit carries far, with noise that does
 def test_a_change_is_told_where_runs_still_have_something_in_common(tmp_path: Path) -> None:
     one, other = tmp_path / "one.py", tmp_path / "other.py"
     one.write_text(CHAOS)

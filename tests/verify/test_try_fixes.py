@@ -192,7 +192,9 @@ show(trace.try_fixes(lambda: trainer.step(x), **OPTIONS))
     ("body", "why"),
     [
         (GENERATOR, "this loop cannot be begun again: it is over batches, and what that has given is gone"),
-        (NOTHING, "trace.try_fixes() stands in no loop that makes steps, and behind none"),
+        pytest.param(
+            NOTHING, "trace.try_fixes() stands in no loop that makes steps, and behind none", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_what_cannot_be_made_again_is_an_error_that_says_what_it_wants(forked: Python, body: str, why: str) -> None:
