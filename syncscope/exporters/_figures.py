@@ -72,6 +72,16 @@ def unseen(report: Report) -> list[Finding]:
 
 def without_wait(report: Report) -> list[Finding]:
     """Findings in code that runs every step, at whose lines the recording shows no wait, in no step."""
+    return [one for one in _quiet(report) if one.heat.whole and one.confidence >= SURE]
+
+
+def unseen_elsewhere(report: Report) -> int:
+    """How many findings in other code did not wait: outside of steps, in code that is seldom reached, or of doubtful values."""
+    return 0 if report.refused else len(_quiet(report)) - len(without_wait(report))
+
+
+def _quiet(report: Report) -> list[Finding]:
+    """All findings at whose lines the recording shows no wait, in no step."""
     waits: list[Line | Read] = [*report.lines, *report.reads]  # reads in steps that are not counted have no line
     waited = {(one.place.path, one.place.line) for one in waits if one.place and not one.function}
     met = {id(line.finding) for line in report.lines}
@@ -79,8 +89,6 @@ def without_wait(report: Report) -> list[Finding]:
         finding
         for finding in report.findings
         if id(finding) not in met
-        and finding.heat.whole
-        and finding.confidence >= SURE
         and not any((finding.place.path, n) in waited for n in range(finding.place.line, finding.end_line + 1))
     ]
 

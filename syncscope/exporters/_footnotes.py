@@ -16,7 +16,7 @@ from syncscope.model.commands import shows_fixes
 from syncscope.model.report import Report
 
 NOTES_IN_SHORT = 2
-NAMED = 6  # findings that did not wait
+NAMED, NAMED_IN_SHORT = 6, 3  # findings that did not wait
 MORE = "`syncscope report --all` has every line and note, and what each figure means; `-o report.html` is the page"
 
 
@@ -46,8 +46,15 @@ def rows(report: Report, width: int, whole: bool = True) -> Iterator[RenderableT
     if cold := figures.unseen(report):
         named = [Text(f"{one.place}  {one.rule}", no_wrap=True, overflow="ellipsis") for one in cold[: NAMED * whole]]
         rest = [Text(f"and {len(cold) - NAMED} more")] if whole and len(cold) > NAMED else []
-        others = "; on CUDA they may" if _on_processor(report) else ""
-        head = f"{len(cold)} of {len(report.findings)} findings of the linter did not wait here{others}"
+        head = f"{len(cold)} finding{'s' * (len(cold) > 1)} in code of each step did not wait here"
+        if not whole:
+            places = list(dict.fromkeys(one.place.shortly for one in cold))
+            more = f" and {len(places) - NAMED_IN_SHORT} more" if len(places) > NAMED_IN_SHORT else ""
+            head += f" ({', '.join(places[:NAMED_IN_SHORT])}{more})"
+        if _on_processor(report):
+            head += f"; on CUDA {'they' if len(cold) > 1 else 'it'} may"
+        if elsewhere := figures.unseen_elsewhere(report):
+            head += f"; nor did {elsewhere} in other code"
         grid.add_row("not seen", Group(Text(f"{head}:" if named else head), *named, *rest))
     unknown_why = report.answer is not None and report.answer.decision is Decision.UNKNOWN  # one of the notes says it
     notes = report.notes if whole or unknown_why else report.notes[:NOTES_IN_SHORT]

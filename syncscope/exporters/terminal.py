@@ -100,6 +100,9 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
         yield "devices", Text(f"busy {by_device(report)} of the {'steps' if report.steps else 'recording'}")
     elif report.device_busy is not None:
         yield "device", _busy(report, report.device_busy, width)
+    if report.bound is not None and report.bound.crowd and report.bound.step:
+        alone = figures.percent(min(1.0, report.bound.device / report.bound.step))
+        yield "", Text(f"{report.bound.crowd}: without them its own work is {alone} of a step", "dim")
     for held in report.memory:
         yield ("memory", Text.assemble(*_memory(held, len(report.memory) > 1)))
     if report.uses is not None:
@@ -126,7 +129,8 @@ def _of_steps(report: Report, width: int, whole: bool) -> Iterator[tuple[str, Te
     if whole and report.trace is not None and (bare := report.trace.meta.get("untraced")):
         low, high = figures.time(bare["low_ns"]), figures.time(bare["high_ns"])
         median = figures.time(bare["median_ns"])
-        yield "untraced", Text(f"a step took {median} in the median ({low} to {high} in {bare['steps']} steps)")
+        took = f"a step took {median} in the median ({low} to {high} in {bare['steps']} steps)"
+        yield "untraced", Text(f"{took}, not recorded, at another time")
     recorded_step = figures.measured_step(report) or 0.0
     another = abs((report.saving_step or 0.0) - recorded_step) > APART * recorded_step
     if report.saving_step is not None and (whole or (another and report.steps)):

@@ -88,7 +88,8 @@ class OwnSchedule:
             rest = f"too few follow to record those instead, and a program of {needed} or more has enough"
             return f"the first {self.steps[Phase.OPENING]} of {count} steps are recorded: {rest}"
         return (
-            f"steps {first + 1} to {last} of {count} are recorded: the first {self.steps[Phase.OPENING]} warmed up, "
+            f"steps {first} to {last - 1} of {count} are recorded (the first is 0): "
+            f"the first {self.steps[Phase.OPENING]} warmed up, "
             f"{self.steps[Phase.BEFORE] + self.steps[Phase.AFTER]} more were timed without a recording, to know what it weighs"
         )
 

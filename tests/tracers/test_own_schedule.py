@@ -64,7 +64,7 @@ def test_it_says_which_steps_and_why():
     for _ in range(100):
         schedule.step(10 * MS, 0)
     assert schedule.words(False) == (
-        "steps 11 to 35 of 100 are recorded: the first 5 warmed up, "
+        "steps 10 to 34 of 100 are recorded (the first is 0): the first 5 warmed up, "
         "15 more were timed without a recording, to know what it weighs"
     )
 

@@ -37,6 +37,7 @@ def model(report: Report) -> dict[str, Any]:
             "replay_holds": report.replay_holds,
             "foretold": [figures.foretold(report, one) for one in report.what_if],
             "unseen": len(figures.unseen(report)),
+            "unseen_elsewhere": figures.unseen_elsewhere(report),
             "source": excerpts(report),
             "by_line": by_line(report),
             "memory": [memory(one, report) for one in report.memory],

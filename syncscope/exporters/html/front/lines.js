@@ -155,7 +155,7 @@ function unseen(model) {
   const cold = model.findings.filter(finding => finding.ran === false), unknown = model.lines.filter(line => !line.rule && !line.fallback).length;
   const parts = [];
   if (unknown && model.findings.length) parts.push(make("p", {class: "faint"}, `${unknown} of ${model.lines.length} lines wait in a way that the linter does not know.`));
-  if (cold.length) parts.push(make("details", {}, make("summary", {}, `${cold.length} of ${model.findings.length} findings of the linter did not wait here`),
+  if (cold.length) parts.push(make("details", {}, make("summary", {}, `${cold.length} finding${cold.length === 1 ? "" : "s"} in code of each step did not wait here${model.page.unseen_elsewhere ? `; nor did ${model.page.unseen_elsewhere} in other code` : ""}`),
     make("ul", {class: "findings"}, cold.map(finding => make("li", {}, make("b", {}, `${finding.path}:${finding.line}`), ` ${finding.rule}: `, prose(finding.message))))));
   return parts;
 }

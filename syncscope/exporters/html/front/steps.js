@@ -2,12 +2,16 @@ import {colour, largest, make, msTime, section, ticks} from "./dom.js";
 
 const HEIGHT = 190, LEFT = 62, BOTTOM = 22, TOP = 16, LATE = 1.5, CLIP = 2.5;
 
+/** Which of these steps the figures are of, where that are not all. */
+const uncounted = (model, list) => model.page.counted && model.page.counted < list.length && model.step_ms !== null
+  ? `; figures are of the ${model.page.counted} that are counted, ${msTime(model.step_ms)} on the mean` : "";
+
 /** Each step as a bar of its parts, on an axis; what is far longer than the median is named. */
 export function steps(model, goToStep) {
   if (!model.steps?.length) return null;
   const list = model.steps, sorted = list.map(step => step.ms).sort((a, b) => a - b), median = sorted[sorted.length >> 1];
   const out = list.filter(step => step.ms > LATE * median && median > 0 && list.length > 2).sort((a, b) => b.ms - a.ms);
-  const lead = `${list.length === 1 ? "one step" : `${list.length} steps, the median is ${msTime(median)}`}; a click or Enter opens the timeline there`;
+  const lead = `${list.length === 1 ? "one step" : `${list.length} steps, the median of all is ${msTime(median)}${uncounted(model, list)}`}; a click or Enter opens the timeline there`;
   const box = section("steps", "Steps", lead);
   const told = make("output", {class: "told"});
   const chart = make("div", {class: "chart", tabindex: 0, role: "slider", "aria-label": "Steps", "aria-valuemin": 0, "aria-valuemax": list.length - 1,
