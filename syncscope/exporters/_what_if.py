@@ -133,5 +133,8 @@ def rows(report: Report, width: int, whole: bool) -> Iterator[Text]:
     if whole and report.bound is not None and (beyond := report.bound.beyond(report.busiest)):
         yield from note(f"at most: of waits, {beyond}", width)
     if whole and (loops := max(one.loops for one in report.what_if)):
-        words = f"between: so it was for four in five of {loops} loops, all on one GPU, that were changed for real; {OTHERS}"
+        words = (
+            f"between: of waits as the answer says; of all else so it was for four in five of {loops} loops, all on one GPU, "
+            f"that were changed for real; {OTHERS}"
+        )
         yield from note(words, width)
