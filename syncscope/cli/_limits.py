@@ -71,7 +71,8 @@ class GivenLimit:
         if self.error is not None:
             return f"{self.error.message.rstrip('.')}; {self.error.hint}"
         first, *rest = self.broken or ("",)
-        return f"{first} {'; '.join(line.strip() for line in rest)}".strip()
+        said = "; ".join(line.strip() for line in rest)
+        return f"{first}{' ' if first.endswith(':') else '; '}{said}" if rest else first
 
 
 def judged(option: str, broken: Callable[[], Iterable[str]], figure: Callable[[], str] = str) -> GivenLimit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 import signal
 import sys
@@ -17,6 +18,8 @@ from syncscope.errors import UserError
 if TYPE_CHECKING:
     from syncscope.model.trace import Trace
 
+NO_CUDA = re.compile(r"--(?:no|disable|without)[-_]?(?:cuda|gpus?)|--(?:use[-_])?cpu(?:[-_]only)?", re.IGNORECASE)
+"""Options by which programs are told to leave the GPU alone."""
 CRASHES = [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL]  # no one else's, as SIGTERM is
 
 
@@ -122,6 +125,13 @@ def _show(trace: Trace, made: HowMade) -> None:
     elif not np.isin(trace.kind, DEVICE).any():
         echo("syncscope: no device worked, so nothing waited for one", err=True)
         if made.device:
+            words = shlex.split(made.command)
+            if refused := [word for word in words if NO_CUDA.fullmatch(word)]:
+                lent = (
+                    f"syncscope run --device {made.device} {shlex.join(each for each in words if each not in refused)}"
+                )
+                echo(f" hint: `{' '.join(refused)}` keeps it from cuda; without it: {lent}", err=True)
+                return
             lent = f"syncscope run --device {made.device} {made.command} --device cuda"
             echo(f" hint: the program asked for no cuda; where it has an option for that: {lent}", err=True)
             echo('       one without it must send its model and its batches there: `.to("cuda")`', err=True)

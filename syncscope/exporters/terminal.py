@@ -213,6 +213,8 @@ def steps(report: Report, width: int) -> Iterator[str | tuple[str, str]]:
     times = figures.durations(report)
     yield f"{len(times)} of "
     yield figures.time(report.step or 0), "bold"
+    if len(report.steps) == 1:
+        yield f"   step {report.steps[0].index}, the only one", "dim"
     if report.step_range and len(times) > 1:
         low, high = map(figures.time, report.step_range)
         yield f"   shortest {low}, longest {high}"

@@ -94,7 +94,7 @@ def what_runs(since: Place, until: Place, sources: Mapping[str, bytes]) -> str:
         return f"{there} {len(lines)} lines with calls run, the first {lines[0]}, the last {lines[-1]}"
     if len(lines) > 1:
         return f"{there} lines {', '.join(map(str, lines[:-1]))} and {lines[-1]} run"
-    shown = text.splitlines()[lines[0] - 1].decode("utf-8", "replace").strip()
+    shown = text.splitlines()[lines[0] - 1].decode("utf-8", "replace").strip().removesuffix(":")
     return f"{there} line {lines[0]} runs, `{shown if len(shown) <= WIDE else shown[: WIDE - 1] + '…'}`"
 
 

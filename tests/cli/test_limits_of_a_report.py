@@ -7,7 +7,7 @@ import pytest
 from cli.recorded import MS, outcome, recording
 
 from syncscope import kineto
-from syncscope.cli import _gate, commands
+from syncscope.cli import _gate, _limits, commands
 from syncscope.errors import UserError
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.report import Line, Price, Report, Step
@@ -149,6 +149,15 @@ def test_what_cannot_be_judged_is_one_sentence_where_it_stands_on_one_line():
     )
     assert limit.words.endswith(", or limit the number of syncs with --max-syncs-per-step")
     assert not any(mark in limit.words for mark in (".:", ": :", "Until then"))
+
+
+def test_what_breaks_a_limit_is_one_line_where_a_format_has_but_one():
+    several = _limits.GivenLimit("--max-wait-for-rank 1%", ("the others wait for rank 1", "the others wait for rank 2"))
+    assert several.words == "the others wait for rank 1; the others wait for rank 2"
+    listed = _limits.GivenLimit(
+        "--max-syncs-per-step 1", ("2 syncs are more than 1:", "  a.py:1: item", "  a.py:2: cpu")
+    )
+    assert listed.words == "2 syncs are more than 1: a.py:1: item; a.py:2: cpu"
 
 
 def test_a_limit_is_judged_alike_wherever_the_source_is(folder):

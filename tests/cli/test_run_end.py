@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from syncscope import kineto
-from syncscope.model.trace import Kind
+from syncscope.cli import _run_end
+from syncscope.model.trace import Event, Kind, Lane, Trace
 
 PROGRAM = """
 import atexit, glob, os, signal, sys
@@ -40,6 +41,25 @@ def run(folder: Path, *arguments: str, options: tuple[str, ...] = ()) -> "subpro
     assert "Traceback" not in done.stderr
     assert done.stdout == "done\n"
     return done
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        (
+            ["--no-cuda", "--steps", "5"],
+            "`--no-cuda` keeps it from cuda; without it: syncscope run --device ocl dqn.py --steps 5",
+        ),
+        (
+            ["--steps", "5"],
+            "where it has an option for that: syncscope run --device ocl dqn.py --steps 5 --device cuda",
+        ),
+    ],
+)
+def test_an_option_that_keeps_a_program_from_cuda_is_named(capsys, given, hint):
+    host = Trace.of([Event(Kind.STEP, "ProfilerStep#0", Lane(1, 1), 0, 10)])
+    _run_end._show(host, _run_end.made_of("dqn.py", given, False, "ocl"))
+    assert hint in capsys.readouterr().err
 
 
 def test_a_table_that_cannot_be_made(tmp_path):

@@ -70,15 +70,15 @@ def test_what_runs_between_launches_of_a_library_is_found_between_the_lines_that
 def test_between_two_launches_of_one_line_runs_what_its_loop_does_from_pass_to_pass(tmp_path, monkeypatch):
     said = told(tmp_path, "for x in loader:\n    model(x).backward()  # first # last\n", monkeypatch)
     assert "if the host's own work between two calls of train.py:2 is free" in said
-    assert "between two launches, from pass to pass line 1 runs, `for x in loader:`: do it" in said
+    assert "between two launches, from pass to pass line 1 runs, `for x in loader`: do it" in said
 
 
 @pytest.mark.parametrize(
     ("head", "body", "runs"),
     [
-        ("for x in loader:", "", "line 1 runs, `for x in loader:`"),
+        ("for x in loader:", "", "line 1 runs, `for x in loader`"),
         ("for step, x in enumerate(loader):", "    x = augment(x)\n", "lines 1 and 2 run"),
-        ("while (x := take()) is not None:", "", "line 1 runs, `while (x := take()) is not None:`"),
+        ("while (x := take()) is not None:", "", "line 1 runs, `while (x := take()) is not None`"),
         (
             "for x in range(9):",
             "    a()\n    b()\n    c()\n    d()\n",
