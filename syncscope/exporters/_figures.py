@@ -162,7 +162,10 @@ def devices(trace: Trace) -> list[dict[str, Any]]:
 
 
 def shortened(place: str, width: int) -> str:
-    """A path that fits: the outer folders go first."""
+    """A path that fits: the outer folders go first. Of a name that is no path the end goes: it is told from others by how it
+    begins."""
+    if width > 0 and len(place) > width and " " in place and "/" not in place:
+        return f"{place[: width - 1]}…"
     parts = place.split("/")
     while len(place) > width and len(parts) > 1:
         parts = parts[1:]

@@ -137,6 +137,9 @@ def page_of(whole, tmp_path):
         "comparison": lambda: html.page(html.parts(whole)[0] | compared, html.parts(whole)[1]),
         "ranks": lambda: html.page(html.job_page("job", "Rank 1 comes last.", ["a note"], JOB), ""),
         "jobs": lambda: html.page(html.jobs_page(HEADS, [["one", "3"], ["two", "3"]], "of all", TWO_JOBS), ""),
+        "index": lambda: html.page(
+            html.index_page("2", "A row each.", HEADS, [["one", "3"]] * 2, ["a b.html", "b.html"], []), ""
+        ),
         "compared": lambda: html.page(
             html.compared_jobs_page("a and b", "3 ranks", HEADS, [["1", "3"]], [], RANKS), ""
         ),
@@ -175,6 +178,7 @@ LOOKS = [  # each page, each scheme and each width; all of them with one another
             ("file", "dark", 400),
             ("jobs", "dark", 400),
             ("compared", "light", 800),
+            ("index", "light", 800),
             ("notebook", "dark", 1200),
         )
     ),
@@ -193,6 +197,13 @@ def test_axe_finds_nothing_serious_and_nothing_sticks_out(name, scheme, width, p
         found = frame.evaluate("() => axe.run({resultTypes: ['violations']})")["violations"]
         serious = [one for one in found if one["impact"] in ("serious", "critical")]
         assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
+
+
+def test_each_row_of_the_index_leads_to_the_page_beside_it(page_of, browser):
+    with watched(browser) as page:
+        links = shown(page, page_of("index")).locator("#table tbody tr td:first-child a")
+        assert links.evaluate_all("all => all.map(one => one.getAttribute('href'))") == ["a%20b.html", "b.html"]
+        assert links.all_inner_texts() == ["one", "one"]
 
 
 @pytest.mark.parametrize(
