@@ -11,6 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from syncscope.project import conventions
+from syncscope.project.put_together import asked_for
 
 _DEFINED = (  # apart, for each is then looked for as a word
     re.compile(rb"def (\w+)"),
@@ -127,6 +128,7 @@ class Spoken:
         if found is None:
             text = _without_prose(function.text())
             said = words(text) | {b"." + name.encode() for _, name in self.asked(text)}
+            said |= {b"." + word for word in asked_for(text, self.as_attribute.values())}
             said |= self.renamed(function.path, function.source, said)
             found = self._words[key] = tuple((said & self._known) - _beside_training(function.name, text))
         return found

@@ -8,6 +8,7 @@ sends itself is followed, and what its fixtures send.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ NOTHING = (
     "needs a gradient, is part of a DataLoader's batch, was sent there by the test or a fixture or was computed from one of "
     "these, and none here is"
 )
+MOST = 8  # lines that are named in the command of a hint
 ADVISE = pytest.StashKey["Advise"]()
 """In the stash of the configuration, whom to ask how a wait is avoided."""
 _WATCH = pytest.StashKey["Watch"]()
@@ -94,10 +96,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     if dry and dry_run.counted() == before:
         pyfuncitem.warn(pytest.PytestWarning(NOTHING))
     if found.count > mark.args[0]:
-        files = dict.fromkeys(os.path.relpath(line.place.path) for line in found.lines if line.place)
+        places = (line.place for line in found.lines if line.place)
+        named = [*dict.fromkeys(f"{os.path.relpath(place.path)}:{place.line}" for place in places)][:MOST]
+        lines = " ".join(map(shlex.quote, named))  # a line, as a baseline or what is cold may hide it from its file
         hint = (
-            f"\nhint: syncscope lint {' '.join(files)}    shows these lines, and a rewrite where one fits"
-            if files
+            f"\nhint: syncscope lint --explain-finding {lines}    shows these lines, and a rewrite where one fits"
+            if named
             else ""
         )
         most = f"at most {mark.args[0]} {'is' if mark.args[0] == 1 else 'are'} allowed"

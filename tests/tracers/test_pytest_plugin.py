@@ -80,9 +80,8 @@ def test_marks_and_the_fixture(forked: Python, tmp_path: Path, monkeypatch: pyte
     )  # in CI it is told twice
     assert "host-read" in beyond
     assert beyond.endswith("syncscope explain host-read"), "each line beyond the limit names its rule"
-    assert (
-        "hint: syncscope lint test_marks_and_the_fixture.py    shows these lines, and a rewrite where one fits" in text
-    )
+    command = "syncscope lint --explain-finding test_marks_and_the_fixture.py:15"
+    assert f"hint: {command}    shows these lines, and a rewrite where one fits" in text
     assert "ValueError: the test's own" in text
     assert text.count("max_syncs takes one number, 0 or more") >= 2
     assert text.count("max_syncs checked nothing") == 1
