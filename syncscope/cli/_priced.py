@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from syncscope.errors import UserError
 from syncscope.model.durations import in_ms
+from syncscope.model.heat import measured
+from syncscope.model.words import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from syncscope.model.report import Report
     from syncscope.model.trace import Trace
 
+FEW = 3  # files that are named
 NOTHING = 0.005  # the part of a step below which a finding is worth nothing
 Key = tuple[str, int, int, str]
 
@@ -45,7 +48,10 @@ def by_price(linted: Linted, trace: str) -> str:
     hazards = [hazard(name, rule) for name, rule in rules.items()]
     trace = newest(trace)
     recorded = kineto.read(trace)
-    now, edited = as_it_is_now(recorded, _linted_files(linted, recorded))
+    known = _linted_files(linted, recorded)
+    if not known and recorded.places:
+        raise UserError(f"{trace} knows no line of {_named(linted)}", f"lint what it recorded: {_ran(recorded)}")
+    now, edited = as_it_is_now(recorded, known)
     report = summarize(now, findings, hazards)
     if report.uses is None or not report.lines:
         raise UserError(f"{trace} gives no savings: {report.verdict}", "look at it with `syncscope report`")
@@ -55,12 +61,29 @@ def by_price(linted: Linted, trace: str) -> str:
     ran = sum(key(finding) in cost for finding in findings)
     linted.found = [linted.found[i] for i in kept]
     linted.presented = [
-        (source, replace(finding, message=f"{finding.message}; {worth(cost[key(finding)], report)}"))
+        (
+            source,
+            replace(
+                finding, message=f"{finding.message}; {worth(cost[key(finding)], report)}", heat=measured(finding.heat)
+            ),
+        )
         for source, finding in (linted.presented[i] for i in kept)
     ]
     left_out = [(ran - len(kept), "worth nothing"), (len(findings) - ran, "that did not wait")]
     said = ", ".join(f"{number} {why}" for number, why in left_out if number)
     return "\n".join([*edited, report.verdict, *([f"not shown: {said} in this recording"] if said else [])])
+
+
+def _named(linted: Linted) -> str:
+    """What was linted, in words."""
+    files = [visible(one.checked.path) for one in linted.done]
+    return files[0] if len(files) == 1 else f"the {len(files)} files that were linted"
+
+
+def _ran(recorded: Trace) -> str:
+    """The files of which a recording knows most lines."""
+    files = Counter(place.path for place in recorded.places if place.path.endswith(".py"))
+    return ", ".join(visible(path) for path, _ in files.most_common(FEW)) or "no file of Python is in it"
 
 
 def _linted_files(linted: Linted, recorded: Trace) -> dict[str, Path]:

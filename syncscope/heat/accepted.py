@@ -44,6 +44,8 @@ def accepted(wait: Emitted, function: ProjectFunction | None, heat: Heat, module
     case = Waiting(wait, function, heat)
     for reason, holds in JUDGES:
         about = holds(case)
+        if about and reason is Reason.ASKED:
+            return reason(of=heat)
         if about:
             return reason(about) if isinstance(about, str) else reason()
     return None

@@ -53,9 +53,11 @@ def callers(module: Module, name: str, anyhow: bool) -> list[Caller | None]:
     return found
 
 
-def nearest(function: ProjectFunction) -> tuple[int, str]:
-    """A line of its own file that calls a function, in a loop over steps if any does, and the function that the line is in; 0
-    where none is known. A method is called by its own class, or by its name where it is the only one of the file."""
+def nearest(function: ProjectFunction) -> tuple[int, str, bool]:
+    """A line of its own file that calls a function, in a loop over steps if any does, the function that the line is in, and
+    whether that trains; 0 where none is known. A method is called by its own class, or by its name where it is the only one of
+    the file.
+    """
     module, name, cls = function.module, function.name, function.cls
     alone = sum(each.name == name for each in module.top) == 1
     found: list[tuple[bool, int, str]] = []
@@ -66,9 +68,10 @@ def nearest(function: ProjectFunction) -> tuple[int, str]:
         owner = f"{caller.function.cls.name}." if caller.function.cls is not None else ""
         found.append((not trains, caller.line, f"{owner}{caller.function.name}"))
     if found:
-        return min(found)[1:]
+        elsewhere, line, caller = min(found)
+        return line, caller, not elsewhere
     outside = _named_outside(module).get(name, ()) if alone and cls is None else ()
-    return next(((node.lineno, "") for node in outside if _is_called(module.source, node)), (0, ""))
+    return next(((node.lineno, "", False) for node in outside if _is_called(module.source, node)), (0, "", False))
 
 
 def _is_kin(one: ProjectFunction, other: ProjectFunction) -> bool:

@@ -79,7 +79,9 @@ def of_function(function: ProjectFunction | None) -> Heat:
     said = _by_its_callers(function, 0) or _for_constructors(function) or role or _as_step(function, said) or said
     if said.reason is not Reason.MAYBE:
         return said
-    line, caller = nearest(function)
+    line, caller, trains = nearest(function)
+    if trains:
+        said = Reason.PASSES(function.name)
     return replace(said, line=line, caller=caller) if line else said
 
 

@@ -64,6 +64,7 @@ class Reason(Enum):
     OF_LOSS = WHOLE, "in `{0}` of a loss"  # by its class alone: what speaks of it tells whether it runs
     LOADER = WHOLE, "in a loop over a loader"
     MAYBE = WHOLE, "`{0}` may run in every step"  # no name says so, and nothing speaks against it
+    PASSES = WHOLE, "each pass of a training loop runs `{0}`"  # the one of its own file
     CALLED = WHOLE, "a step calls `{0}`"  # whose name says that it runs seldom
     FOR_OTHERS = SHORT, "`{0}` is for the steps of others: its package offers it"
     CONFIGURED = WHOLE, "`{0}` runs in every step, as the configuration says"
@@ -157,7 +158,7 @@ class Reason(Enum):
     CLOCK = NOT, "a clock for the log: to wait for it would cost more than it tells"
     ASKED_AFTER = SHORT, "the test before has just waited: nothing is in flight"
     POSITIONS = SHORT, "looked for once, and the positions are what is needed"
-    ASKED = SHORT, "asked for, where nothing says that it runs in every step"
+    ASKED = SHORT, "{of}, and there the host needs what it asks for"
     NO_FORM = SHORT, "asked for once, and there is no form that does not check"
     BATCH = (
         SHORT,
@@ -176,7 +177,8 @@ class Reason(Enum):
     ONE_NUMBER = SHORT, "the one number that it gives"
     STAYS = SHORT, "the same statement waits for something else, too, and that stays"
 
-    # by whose rule speaks of it
+    # by what was recorded, and by whose rule speaks of it
+    MEASURED = WHOLE, "measured: it waited in the recorded steps"
     OWN = WHOLE, "{of}"  # of a rule that users bring: whether it is worth telling is theirs to say
 
     # by what it is worth
@@ -241,6 +243,7 @@ BY_FUNCTION = frozenset(
     (
         *_ALL[_ALL.index(Reason.SILENT) : _ALL.index(Reason.EPOCHS)],
         Reason.MAYBE,
+        Reason.PASSES,
         Reason.FOR_OTHERS,
         Reason.ASKED,
     )
@@ -249,3 +252,13 @@ BY_FUNCTION = frozenset(
 IN_AN_ARM = frozenset(_ALL[_ALL.index(Reason.WHEN) : _ALL.index(Reason.MOVED)]) - {Reason.AROUND}
 """Said of an arm that is gone into on some passes of what is around it."""
 SURE, SILENT = Reason.SURE(), Reason.SILENT()
+
+
+_DOUBTED = (Reason.MAYBE, Reason.FOR_OTHERS, Reason.ASKED)
+
+
+def measured(heat: Heat) -> Heat:
+    """The heat of what a recording saw waiting in its steps: where it runs is no longer a question."""
+    if heat.reason is Reason.IDLE and heat.of is not None:
+        return Reason.IDLE(of=measured(heat.of))
+    return Reason.MEASURED() if not heat.hot or heat.reason in _DOUBTED else heat

@@ -84,6 +84,37 @@ def test_a_trace_without_prices_is_an_error_that_says_why(lint, tmp_path):
     assert done.exception.message.startswith("empty.json gives no savings")
 
 
+def test_what_the_recording_does_not_know_is_an_error_that_names_what_it_does(lint, tmp_path):
+    (tmp_path / "project" / "train.py").rename(tmp_path / "project" / "other.py")
+    error = lint("--trace", "run.json.gz").exception
+    assert error.message == "run.json.gz knows no line of project/other.py"
+    assert "train.py" in error.hint
+
+
+MAYBE = """\
+import torch
+
+def picked(x: torch.Tensor):
+    x = x.exp()
+    kept = x + 1
+
+    return kept.unique()
+"""
+
+
+def test_what_a_recording_saw_waiting_is_hot_by_measurement(lint, tmp_path):
+    (tmp_path / "project" / "train.py").write_text(MAYBE)
+    said = {f["line"]: f["heat"] for f in json.loads(lint("--all", "--format", "json").stdout)}
+    assert said[7] == "`picked` may run in every step, and there the host needs what it asks for"
+    events = [
+        replace(e, name="unique", place=replace(e.place, line=7)) if e.kind == Kind.READ and e.place.line == DEAR else e
+        for e in recording()
+    ]
+    kineto.save(Trace.of(events), tmp_path / "run.json.gz")
+    found = json.loads(lint("--trace", "run.json.gz", "--all", "--format", "json").stdout)
+    assert [(f["line"], f["heat"]) for f in found] == [(7, "measured: it waited in the recorded steps")]
+
+
 def test_fixing_everything_and_choosing_by_price_do_not_go_together(lint):
     assert "do not go together" in lint("--trace", "run.json.gz", "--fix").exception.message
 

@@ -78,7 +78,7 @@ def gathered(loader):
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        (PLAIN, "`amount` may run in every step: line 14 calls it, in train"),
+        (PLAIN, "each pass of a training loop runs `amount`: line 14 calls it, in train"),
         (METHOD, "`amount` may run in every step: line 10 calls it, in Scale.weigh"),
         (SCRIPT, "`amount` may run in every step: line 11 calls it"),
         (NOBODY, "`amount` may run in every step"),
