@@ -211,6 +211,21 @@ def calls_steps(function: ProjectFunction) -> bool:
     return any(conventions.STEP.search(name) and name != "train" for name in called)
 
 
+_LEARNING = re.compile(
+    "loss|backward|grad|optim|learn|update|step|criteri|fit|model|net|policy|actor|critic|agent|epoch|train"
+)
+
+
+def is_of_an_index(function: ProjectFunction) -> bool:
+    """Whether this is a method of what holds vectors where neighbours are looked for, `add` beside `train`, and nothing in it
+    speaks of what is trained by steps.
+    """
+    if function.cls is None or "add" not in function.cls.methods:
+        return False
+    words = (name_of(each) for each in walk(function.node) if isinstance(each, (ast.Name, ast.Attribute)))
+    return not any(_LEARNING.search(word.lower()) for word in words)
+
+
 _READS = frozenset("item tolist cpu numpy float int bool".split())
 
 

@@ -68,8 +68,8 @@ def nearest(function: ProjectFunction) -> tuple[int, str, bool]:
         owner = f"{caller.function.cls.name}." if caller.function.cls is not None else ""
         found.append((not trains, caller.line, f"{owner}{caller.function.name}"))
     if found:
-        elsewhere, line, caller = min(found)
-        return line, caller, not elsewhere
+        elsewhere, line, by = min(found)
+        return line, by, not elsewhere
     outside = _named_outside(module).get(name, ()) if alone and cls is None else ()
     return next(((node.lineno, "", False) for node in outside if _is_called(module.source, node)), (0, "", False))
 

@@ -259,8 +259,9 @@ def _known(case: Judged) -> Heat | None:
         return Reason.DATA(function.cls.name if function.cls is not None else function.name)
     if said.reason is Reason.LOOP and by_code.holds_its_loop(function):
         return Reason.AROUND() if by_code.is_an_update(function) else Reason.OUTSIDE(function.name)
-    given = {*function.names} - {"self", "mode"}  # a `train` that takes a batch may be a step itself
-    if said.reason is Reason.LOOP and (function.name == "fit" or not given) and not by_code.calls_steps(function):
+    # A `train` that takes a batch may be a step itself, unless it is that of an index, to which vectors are added.
+    takes = bool({*function.names} - {"self", "mode"}) and not by_code.is_of_an_index(function)
+    if said.reason is Reason.LOOP and (function.name == "fit" or not takes) and not by_code.calls_steps(function):
         return Reason.NO_STEP(function.name)
     return said
 

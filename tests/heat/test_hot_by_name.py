@@ -208,3 +208,18 @@ class Net(torch.nn.Module):
 @pytest.mark.parametrize(("name", "said"), [("DDIMSampler", "cold"), ("DPM_Solver", "cold"), ("Gaussian", "hot")])
 def test_what_draws_pictures_is_cold_whatever_else_is_sampled_in_a_step(name: str, said: str) -> None:
     assert heat(SAMPLING.format(name=name).encode(), "net.py") == {9: said}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("self.index = self.made(x.shape[1])\n        self.add(x)", "cold"),
+        ("self.loss = self.model(x)\n        self.add(x)", "hot"),
+    ],
+)
+def test_the_train_of_an_index_is_no_step_of_training(body: str, told: str) -> None:
+    code = "import torch\n\nclass Neighbours:\n    def train(self, x: torch.Tensor):\n"
+    code += "        {}\n        print(x.max().item())\n\n{}"
+    adds = "    def add(self, x):\n        self.index.add(x)\n"
+    assert heat(code.format(body, adds).encode(), "x.py") == {7: told}
+    assert heat(code.format(body, adds.replace("add(self", "keep(self")).encode(), "x.py") == {7: "hot"}
