@@ -22,6 +22,8 @@ BUILT_IN = {
     "unused-allow": "A `# syncscope: allow[...]` that silences nothing; --fix takes it away.",
 }
 
+FEW = 2  # pages that are shown whole, one after the other
+
 INTRODUCTION = """# Rules
 
 Made by `syncscope explain --all`; edit the rules, not this page.
@@ -40,6 +42,7 @@ def command(name: str | None, everything: bool) -> int:
     syncscope explain                 the names of all rules
     syncscope explain host-read       one rule
     syncscope explain copy            the rules of a family
+    syncscope explain mask_read       the rule of what a table calls so
     syncscope explain --all           all of them, as Markdown: docs/rules.md
     """
     from syncscope import discover
@@ -62,8 +65,10 @@ def command(name: str | None, everything: bool) -> int:
         echo(listing({rule: rules[rule] for rule in families[name]}).partition("\n\n")[0])
     elif name in BUILT_IN:
         echo(BUILT_IN[name])
-    elif name in rules:
-        text = page(name, rules[name], level=1)
+    elif len(shown := [name] if name in rules else seen_as(name, rules)) > FEW:
+        echo(listing({rule: rules[rule] for rule in shown}).partition("\n\nengine:")[0])
+    elif shown:
+        text = "\n".join(page(rule, rules[rule], level=1) for rule in shown)
         if sys.stdout.isatty():
             from rich.markdown import Markdown
 
@@ -78,6 +83,17 @@ def command(name: str | None, everything: bool) -> int:
             discover.did_you_mean(name, sorted({*rules, *families, *BUILT_IN}), "`syncscope explain` lists them all"),
         )
     return 0
+
+
+def seen_as(word: str, rules: dict[str, Paged]) -> list[str]:
+    """The rules that speak of a wait by the word under which a table or a trace has it, `mask_read`, `bool`. A name
+    that is most a rule's own leads to it alone.
+    """
+    from syncscope.rules import hazard
+
+    known = {name: hazard(name, rule).seen_as for name, rule in rules.items()}
+    first = [name for name, words in known.items() if words[:1] == (word,)]
+    return first or [name for name, words in known.items() if word in words]
 
 
 def listing(rules: dict[str, Paged]) -> str:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from syncscope import rules
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -27,6 +29,29 @@ def test_without_a_name_every_rule_is_listed_with_its_summary(door):
 def test_what_the_engine_reports_is_explained_too(door):
     assert "silences nothing" in door("explain", "unused-allow").out
     assert "cannot be parsed" in door("explain", "syntax-error").out
+
+
+@pytest.mark.parametrize(
+    ("word", "pages"),
+    [
+        ("mask_read", ["boolean-mask-read"]),
+        ("ocl_fallback", ["cpu-fallback"]),
+        ("bool", ["host-read", "tensor-in-condition"]),
+        ("number_write", ["number-at-positions"]),
+        ("cpu", ["host-copy"]),
+    ],
+)
+def test_a_word_of_a_table_leads_to_the_pages_of_its_rules(door, word, pages):
+    out = door("explain", word).out
+    assert [page for page in rules.builtin() if f"# {page}\n" in out.splitlines(keepends=True)] == sorted(pages)
+
+
+def test_an_operator_that_many_rules_speak_of_lists_them(door):
+    out = door("explain", "aten::item").out
+    assert "  host-read " in out
+    assert "  tensor-as-size " in out
+    assert "  unique " not in out
+    assert "# host-read" not in out
 
 
 def test_a_misspelt_rule_is_told_the_nearest(door):

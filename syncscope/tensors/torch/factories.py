@@ -19,6 +19,7 @@ from syncscope.tensors.facts import (
     FLOAT,
     HOST,
     INT,
+    INTEGER,
     NONE,
     NOTHING_KNOWN,
     OTHER,
@@ -250,6 +251,14 @@ def _dtype(call: Call) -> Dtype:
     return dtype
 
 
+def _sizes_are_numbers(call: Call) -> None:
+    """Of several sizes each is a number: so is a name of which nothing else is known, from here on."""
+    if len(call.args) > 1:
+        for node, fact in zip(call.nodes, call.args, strict=True):
+            if fact.kind is NOTHING_KNOWN and isinstance(node, ast.Name):
+                call.frame.env[node.id] = INTEGER
+
+
 def _ndim(call: Call) -> int | None:
     word, args, first = call.word, call.args, call.first
     if word in ("arange", "linspace", "randperm", "logspace", "range"):
@@ -260,6 +269,7 @@ def _ndim(call: Call) -> int | None:
     if size is not None:
         return len(size.elements) or None
     if args and word in _SIZED and not call.starred:
+        _sizes_are_numbers(call)
         known = first.kind is SCALAR or (first.kind is NOTHING_KNOWN and len(args) > 1)
         return len(args) if known else None
     return None
