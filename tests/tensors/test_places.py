@@ -340,6 +340,30 @@ CASES = {
                     x = x + 1
                 return x[mask]  # waits: mask_read
     """,
+    "a size that stands beside another": """
+        class Memory:
+            def __init__(self, size, dim, device):
+                self.states = torch.zeros(size, dim, device=device)
+                self.ends = torch.zeros(size, device=device)
+                self.other = torch.zeros(dim[0], device=device)
+                self.at, self.size = 0, size
+
+            def add(self, state, end):
+                self.states[self.at] = float(end)
+                self.ends[self.at] = float(end)  # waits: number_write
+                self.ends[0] = 1.0  # waits: number_write
+                self.other[self.at] = 1.0
+                self.at = (self.at + 1) % self.size
+    """,
+    "a size that may be several": """
+        class Memory:
+            def __init__(self, size, device):
+                self.ends = torch.zeros(size, device=device)
+                self.at = 0
+
+            def add(self, end):
+                self.ends[self.at] = float(end)
+    """,
 }
 
 
