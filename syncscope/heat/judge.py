@@ -63,6 +63,8 @@ def _of_file(module: Module) -> Heat | None:
     folders = path.parent.relative_to(root).parts if root and path.is_relative_to(root) else ()
     if named or {*folders, path.parent.name, Path(module.package[0]).name} & {"test", "tests"}:
         return Reason.TESTS()
+    if any(" " in each and beside_training.COPY.search(each) for each in (*folders, path.stem)):
+        return Reason.COPY()
     names = (path.stem, *path.parts[-4:-1]) if path.suffix == ".ipynb" else ()
     return next((Reason.TEACHES(name) for name in names if beside_training.teaches(name)), None)
 

@@ -80,6 +80,7 @@ class Reason(Enum):
     SILENT = NOT, ""
     TESTS = NOT, "in a file of tests"
     TEACHES = NOT, "in a notebook that shows how something is used, as `{0}` says"
+    COPY = NOT, "in a copy that somebody made by hand"
     TOP_LEVEL = NOT, "at the top level of the file, once"
     ASIDE = NOT, "in `{0}`: beside the training"
 

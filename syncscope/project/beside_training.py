@@ -81,6 +81,8 @@ DATA = re.compile(
 )
 
 
+COPY = re.compile(r"[ _-]copy( ?\(?\d+\)?)?$", re.IGNORECASE)
+"""How file managers call a copy of a file or folder that somebody made by hand: `model copy`, `train - Copy (2)`."""
 _METRICS = re.compile(r"(^|_|torch)metrics?$")
 
 
