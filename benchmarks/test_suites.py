@@ -28,7 +28,7 @@ from pathlib import Path
 
 ALL = ("--all", "--min-confidence", "low", "--no-cache", "--isolated")
 SKIPPED = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", "__pycache__")
-BESIDE = ("docs", "examples")  # of the project itself: tests may have folders that are called so
+BESIDE = ("docs",)  # of the project itself: tests may have folders that are called so. Examples say what runs in a step
 WORST = ("failed", "error")
 TREES = ("before", "safe", "unsafe")
 Places = dict[str, list[tuple[int, int]]]  # of a file: the first line of each changed place, and the one after its last
