@@ -72,7 +72,7 @@ def training_step(a: torch.Tensor, b: torch.Tensor):
 
 def test_another_way_to_the_same_is_passed_over_by_what_applies_a_patch(door):
     door.write("loss.py", PICKED)
-    shown = door("lint", "--diff").out
+    shown = door("lint", "--diff", "--all").out
     assert "or (suggest, --diff)" in shown
     assert sum(line.startswith("--- a/") for line in shown.splitlines()) == 1
     assert sum(line.startswith("  | --- a/") for line in shown.splitlines()) == 1
