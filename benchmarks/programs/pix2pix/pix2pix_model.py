@@ -68,8 +68,9 @@ class Pix2PixModel:
     def get_current_losses(self):
         errors_ret = OrderedDict()
         for name in self.loss_names:
-            # float(...) works for both scalar tensor and float number
-            errors_ret[name] = float(getattr(self, "loss_" + name))
+            errors_ret[name] = float(
+                getattr(self, "loss_" + name)
+            )  # float(...) works for both scalar tensor and float number
         return errors_ret
 
     def get_current_visuals(self):
