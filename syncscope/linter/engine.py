@@ -27,7 +27,7 @@ from syncscope.linter.source import (
     OPENCL_SUFFIXES,
     CFile,
     SourceFile,
-    deep_recursion,
+    any_code,
 )
 from syncscope.linter.spared import spared
 from syncscope.linter.tracked import Tracked
@@ -113,7 +113,7 @@ def check(path: str, raw: bytes, config: Config, named: bool = False) -> Checked
     return check_source(source, config)
 
 
-@deep_recursion()
+@any_code()
 def check_source(source: SourceFile, config: Config, apart: bool = False) -> Checked:
     """What there is to say of this text; lines have fixes `apart` for whoever tries each by itself.
 

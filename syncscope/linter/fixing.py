@@ -13,7 +13,7 @@ from syncscope.codemod.leftover_imports import leftovers
 from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.linter.notebooks import Notebook, source_of
-from syncscope.linter.source import CFile, SourceFile, deep_recursion, disjoint
+from syncscope.linter.source import CFile, SourceFile, any_code, disjoint
 from syncscope.model.finding import Edit, Finding, Fix, Safety
 
 PASSES = 30  # of one file; a set of fixes that has not settled by then goes in circles
@@ -116,7 +116,7 @@ def compatible(findings: Iterable[Finding]) -> list[Finding]:
     return taken
 
 
-@deep_recursion()
+@any_code()
 def edited(source: SourceFile, edits: Iterable[Edit]) -> SourceFile | None:
     """The file with these edits made, or None where it could not be parsed or written then."""
     try:

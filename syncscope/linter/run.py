@@ -20,7 +20,7 @@ from syncscope.linter.config import Config, Configs, overlay
 from syncscope.linter.files import find, is_code
 from syncscope.linter.fixing import Mended, mend
 from syncscope.linter.joined_in_pass import apart_from, left_out
-from syncscope.linter.source import SourceFile
+from syncscope.linter.source import SourceFile, any_code
 from syncscope.model.finding import Finding, Safety
 from syncscope.project import folders
 from syncscope.project.folders import folder_around, located
@@ -112,6 +112,7 @@ class Files:
         return [Job(path, config(folder_around(path)), allowed, known, named=path in named) for path in found]
 
 
+@any_code()
 def run(
     jobs: Sequence[Job], processes: int = 1, cached: bool = True, tick: Callable[[int], None] = lambda _: None
 ) -> list[Done]:

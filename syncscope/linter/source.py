@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import sys
+import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -174,11 +175,13 @@ def with_newlines(edits: Iterable[Edit], newline: str) -> tuple[Edit, ...]:
 
 
 @contextmanager
-def deep_recursion() -> Iterator[None]:
-    """Room for the frames that deeply nested code takes; then the caller's own limit again."""
+def any_code() -> Iterator[None]:
+    """Room for the frames that deeply nested code takes, and no warning of Python's of what it parses (`"\\d"` in a docstring),
+    which it gives when that is run; then the caller's own limit and filters again."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(RECURSION, before))
     try:
-        yield
+        with warnings.catch_warnings(action="ignore"):
+            yield
     finally:
         sys.setrecursionlimit(before)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from linter.conftest import MASKS, READS
 
+import syncscope
 from syncscope.linter import engine, notebooks, run
 from syncscope.linter.config import Config
 from syncscope.model.finding import Safety
@@ -212,3 +213,13 @@ def test_what_a_newer_python_reads_is_said_to_be_that(door, line):
     out = door("lint", "new.py").out
     assert "Python 3.12? " in out
     assert "in 3.11, which runs syncscope" in out
+
+
+def test_python_warns_of_nothing_that_is_only_read(tmp_path):
+    """From Python 3.12 on it warns of an escape that is none, on the terminal of whoever parses it."""
+    file = tmp_path / "train.py"
+    file.write_text('import torch\n\n\ndef step(x):\n    "to \\d"\n    if x.sum() > 0:\n        return "\\e"\n')
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        syncscope.lint(str(file))
+    assert not told
