@@ -29,7 +29,7 @@ CASES = {
         Safety.SUGGEST,
     ),
     "a factor of what a mask selects": (CHOSEN.format(value="y[keep] * 2"), Safety.UNSAFE),
-    "a quotient of what a mask selects": (CHOSEN.format(value="torch.sin(y[keep]) / y[keep]"), Safety.SUGGEST),
+    "a quotient of what a mask selects": (CHOSEN.format(value="torch.sin(y[keep]) / y[keep]"), Safety.UNSAFE),
 }
 
 
