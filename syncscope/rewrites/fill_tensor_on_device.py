@@ -389,7 +389,7 @@ def new_full(site: Site, function: Function, call: ast.Call) -> Fix | None:
         return kept_number(site, function, call, value) if size == "()" and not other_layouts else None
     if other_layouts:
         of = function.file.text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        dense = f"{of} must be dense: new_zeros keeps its layout, as new_tensor does not"
+        dense = f"{of} must be dense: new_full keeps its layout, as new_tensor does not"
         return filled(function, call, value, size, dense)
     if is_bool(value) or is_number(function, value) or (written is not None and abs(written) <= 127):
         return filled(function, call, value, size)

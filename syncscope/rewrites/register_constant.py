@@ -11,7 +11,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.made_on_host import may_be_device
 from syncscope.model.example import Example
-from syncscope.model.fact import Site, Value
+from syncscope.model.fact import Dtype, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.project.syntax import parents, walk
 from syncscope.rewrites.register_buffer import beginning, family, is_read, moved_with, named_in, set_up, sets
@@ -79,6 +79,7 @@ EXAMPLES = (
     ),
 )
 FACTORIES = {"torch.tensor", "torch.as_tensor"}
+INTEGERS = {"long", "int", "int64", "int32", "int16", "int8", "uint8", "intp", "int_"}
 NUMBERS = {"int", "float", "bool"}  # are filled on the device; and who says so may be given a parameter all the same
 SETTINGS = re.compile(r"size|dim|num|len|shape|stride|kernel|channels|features|layers")  # are read as numbers elsewhere
 ARRAYS = {"torch.from_numpy", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}  # which are given no device
@@ -93,6 +94,15 @@ class Rebuilt(NamedTuple):
     dtype: ast.expr | None
     where: str  # what is done to the buffer: `.to({d})`
     parts: dict[str, ast.expr]
+
+
+def _holds_whole_numbers(function: Function, made: Rebuilt, value: ast.expr) -> bool:
+    """Whether the buffer is of integers, which no `half()` turns: by the dtype that is asked for, else by what is kept."""
+    said = (each.value for each in value.keywords if each.arg == "dtype") if isinstance(value, ast.Call) else ()
+    asked = made.dtype if made.dtype is not None else next(iter(said), None)
+    if asked is not None:
+        return ast.unparse(asked).rpartition(".")[2] in INTEGERS
+    return function.fact(value).dtype is Dtype.INT
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
@@ -122,9 +132,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         other = made_of(function, each)
         assert other is not None  # asked by `alike`
         draft.replace(each, f"self.{name}{other.where}", **other.parts)
-    changes = (
-        f"self.{name} is a tensor, also for code elsewhere that reads it; `model.half()` turns it, DDP broadcasts it"
-    )
+    turned = "" if _holds_whole_numbers(function, made, statement.value) else "`model.half()` turns it, "
+    changes = f"self.{name} is a tensor, also for code elsewhere that reads it; {turned}DDP broadcasts it"
     return draft.fix("keep it as a buffer", *moved_with(owner, changes))
 
 

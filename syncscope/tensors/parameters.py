@@ -56,7 +56,7 @@ def given_as_loaded(function: ProjectFunction | None) -> Fact | None:
 
     A Lightning module is given its batch on the device.
     """
-    if function is None or not (_is_step(function.name) or _runs_backward_pass(function)):
+    if function is None or not (_is_step(function.name) or _does_a_batch(function) or _runs_backward_pass(function)):
         return None
     of_module = function.cls is not None and instance(function.cls).kind is MODULE
     return None if of_module else _LOADED
@@ -65,6 +65,11 @@ def given_as_loaded(function: ProjectFunction | None) -> Fact | None:
 @lru_cache(maxsize=1000)  # asked whenever a function is run
 def _is_step(name: str) -> bool:
     return conventions.STEP_CALL.match(name.lstrip("_")) is not None
+
+
+def _does_a_batch(function: ProjectFunction) -> bool:
+    """Whether a method is what an experiment of one's own does with a batch: `_process_one_batch`."""
+    return function.cls is not None and function.name.endswith("_batch")
 
 
 def _runs_backward_pass(function: ProjectFunction) -> bool:

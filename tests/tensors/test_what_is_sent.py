@@ -53,6 +53,17 @@ SENT = {
                     loss = self.loss(out, self.again(out), y)
                     loss.backward()
     """,
+    "what the experiment of one model does with a batch, which a class of another file calls": """
+        class Experiment(Base):
+            def _process_one_batch(self, seen, target, padding):
+                seen = seen.to(self.device, dtype=torch.float32)  # waits: to_device
+                target = target.to(self.device).float()  # waits: to_device
+                return self.model(seen), target
+
+        class Block(nn.Module):
+            def one_batch(self, seen):
+                return seen.to(self.device)
+    """,
     "batches that an iterator is asked for, as Python 2 did": """
         def train(net, train_loader, steps, device):
             batches = iter(train_loader)
