@@ -16,7 +16,7 @@ export function whatIf(model) {
       one.lines.length ? make("p", {class: "faint where"}, one.lines.map((line, n) => [n ? ", " : "", make("span", {title: `${line.path}:${line.line}`}, `${line.path.split(/[\\/]/).pop()}:${line.line}`)])) : "");
   });
   const loops = Math.max(...model.what_if.map(one => one.loops ?? 0));
-  const like = loops ? `, which for all but the waits, of which the answer says it, held four in five of ${loops} loops, all on one GPU, that were changed for real (on another device it may be otherwise)` : "";
+  const like = loops ? `: of the waits the answer's; of the others it held four in five of ${loops} loops that were changed for real, all on one GPU` : "";
   const said = model.uses ? make("p", {class: "faint"}, "A row says what a replay saves. That is not its part of where a step goes: there, idle time after a wait is the wait's, and here device work that was launched for what goes, goes with it.") : "";
-  return section("what-if", "What would help", `How much shorter a ${per} of ${msTime(model.saving_step_ms)} is then. The black line is the interval${like}; the pale bar is what it cannot exceed.`, make("ol", {class: "what-if"}, rows), said);
+  return section("what-if", "What would help", `How much shorter a ${per} of ${msTime(model.saving_step_ms)} is then. The pale bar is what it cannot exceed, the black line the interval${like}.`, make("ol", {class: "what-if"}, rows), said);
 }
