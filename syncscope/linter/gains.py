@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from syncscope.codemod.evaluated import LEAVES
@@ -30,7 +30,15 @@ def with_gains(findings: Sequence[Finding], sites: Sequence[Site | None], view: 
 
 def on_one_way(function: Function, nodes: Sequence[ast.AST]) -> int:
     """How many of these nodes of a function are met at most where it runs once: of two arms of an `if` one is gone into."""
-    return _most([arms_around(function, node) for node in nodes])
+    return _met([arms_around(function, node) for node in nodes], max)
+
+
+def on_every_way(function: Function, nodes: Sequence[ast.AST]) -> int:
+    """How many of them are met at least, wherever the arm is gone into that all of them stand in."""
+    ways = [arms_around(function, node) for node in nodes]
+    while all(ways) and len({way[0] for way in ways}) == 1:
+        ways = [way[1:] for way in ways]
+    return _met(ways, min)
 
 
 _Arm = tuple[int, bool]  # the `id` of an `if`, and whether it is its second arm
@@ -59,11 +67,12 @@ def _left_before(function: Function, statement: ast.stmt) -> list[_Arm]:
     return [(id(each), True) for each in tests if isinstance(each.body[-1], LEAVES)][::-1]
 
 
-def _most(ways: Sequence[list[_Arm]]) -> int:
+def _met(ways: Sequence[list[_Arm]], of: Callable[[int, int], int]) -> int:
+    """How many nodes are met whose arms these are, where the fewer or the more `of` each two arms are gone into."""
     arms: dict[int, tuple[list[list[_Arm]], list[list[_Arm]]]] = {}
     for (choice, second), *rest in filter(None, ways):
         arms.setdefault(choice, ([], []))[second].append(rest)
-    return sum(not way for way in ways) + sum(max(_most(one), _most(other)) for one, other in arms.values())
+    return sum(not way for way in ways) + sum(of(_met(one, of), _met(other, of)) for one, other in arms.values())
 
 
 def gained(fix: Fix, places: Sequence[tuple[Finding, Site]], view: View) -> str:
@@ -82,7 +91,9 @@ def gained(fix: Fix, places: Sequence[tuple[Finding, Site]], view: View) -> str:
         if fix.rewrite in ADDED_UP and waits <= fix.left:
             return f"waits where the sum is shown, not {where}"
     if fix.stays is Stays.NONE:
-        return f"saves {'a wait' if waits == 1 else f'{waits} waits'} {where}"
+        surely = on_every_way(function, [each.node for _, each in places])
+        most = "up to " * (surely < waits)
+        return f"saves {'a wait' if waits == 1 else f'{most}{waits} waits'} {where}"
     if waits > fix.left:
         return f"saves {waits - fix.left} of {waits} waits {where}"
     return f"waits once {where}, not for each element" if any(f.repeats for f, _ in places) else ""

@@ -269,5 +269,5 @@ def test_what_would_help_stands_above_and_has_its_interval(report, show):
 
 def test_of_how_many_loops_an_interval_comes_is_said_as_in_the_terminal(report, show):
     told = dataclasses.replace(report, what_if=tuple(dataclasses.replace(one, loops=21) for one in report.what_if))
-    said = "held four in five of 21 loops, all on one GPU, that were changed for real"
+    said = "held four in five of 21 loops that were changed for real, all on one GPU"
     assert said in show(told).locator("#what-if").inner_text()

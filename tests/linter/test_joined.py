@@ -96,6 +96,25 @@ class Net(torch.nn.Module):
     assert (len(fix.edits), fix.gains) == (3, "saves 2 waits in each step"), "of two arms one is gone into"
 
 
+def test_of_waits_in_arms_that_need_not_be_gone_into_it_is_said_how_many_go_at_most() -> None:
+    code = """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        none = torch.tensor(0.0, device=x.device)
+        y = self.wide(x) if self.is_wide else torch.tensor(0.0, device=x.device)
+        if self.deep:
+            z = self.net(x)
+        else:
+            z = torch.tensor(0.0, device=x.device)
+        return y + z + none
+"""
+    (fix,) = {f.fix for f in found(code)}
+    assert fix is not None
+    assert fix.gains == "saves up to 3 waits in each step"
+
+
 def test_beside_memory_given_back_in_each_pass_a_read_is_mended_by_hand() -> None:
     code = LOOP.format("pass", "torch.cuda.empty_cache()")
     assert [f.fix for f in found(code)] == [None] * 4
