@@ -94,11 +94,17 @@ class SavingBound:
     def words(self, per: str = "step", busy: float | None = None) -> str:
         """The sentence that a report begins with; `per` is what figures are of: a step, or a recording without any. The device
         was `busy` for this part of it."""
+        beyond = self.beyond(busy)
+        if busy and beyond and self.others > SPOKEN:
+            return (
+                f"Fixing all waits saves at most {1 - busy:.1%} of a {per}, in which the device is idle; {self.share:.1%} only "
+                f"{beyond}."
+            )
         why = {
             Left.DEVICE: f"the device works for {1 - self.share:.1%} of it",
             Left.HOST: f"the host's own work, without waiting, is {1 - self.share:.1%} of it{self._pace}",
             Left.CHAIN: f"the longest chain of the host's and the device's work is {1 - self.share:.1%} of it{self._pace}",
         }[self.left]
         idle = f" The device is idle for {1 - busy:.1%}: more" if busy else ""
-        more = f"{idle} only {beyond}." if idle and (beyond := self.beyond(busy)) else ""
+        more = f"{idle} only {beyond}." if idle and beyond else ""
         return f"Fixing all waits saves at most {self.share:.1%} of a {per}: {why}.{more}"

@@ -81,7 +81,10 @@ def test_a_bound_above_what_the_device_is_idle_says_what_else_would_go():
     beside_others = SavingBound(100.0, 18.0, 40.0, others=0.8)
     assert beside_others.share == pytest.approx(0.6)
     said = beside_others.words(busy=0.9)
-    assert "The device is idle for 10.0%: more only if other programs, which had the processors for 80%" in said
+    assert (
+        "saves at most 10.0% of a step, in which the device is idle; 60.0% only if other programs, which had the"
+        in said
+    )
     assert "what the device does for the waits" in SavingBound(100.0, 18.0, 40.0).words(busy=0.9)
     for busy in (0.4, None):
-        assert "more only" not in beside_others.words(busy=busy)
+        assert "only if" not in beside_others.words(busy=busy)
