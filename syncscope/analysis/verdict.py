@@ -250,7 +250,8 @@ def next_recording(report: Report) -> str:
     if steps < ENOUGH:
         more, wait, active = f"more steps than {steps}", first, max(ENOUGH, 2 * steps)
     else:
-        more, wait, active = "other steps, once all is compiled", first + steps, steps
+        wait, active = first + steps, steps
+        more = f"other steps, once all is compiled, of a run that makes {wait + active}"
     ours = f"`syncscope run --wait {wait} --active {active}`"
     theirs = f"`schedule=torch.profiler.schedule(wait={wait}, warmup=1, active={active})`"
     return f"Record {more} ({ours if meta.get('recorder') == 'syncscope' else theirs}), on a machine with nothing else to do."

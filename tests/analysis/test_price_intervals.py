@@ -163,7 +163,11 @@ def test_a_refused_price_says_what_to_do_and_still_orders_the_lines():
     [
         ("syncscope", 12, "more steps than 12 (`syncscope run --wait 8 --active 24`)"),
         ("", 6, "more steps than 6 (`schedule=torch.profiler.schedule(wait=8, warmup=1, active=20)`)"),
-        ("syncscope", 30, "other steps, once all is compiled (`syncscope run --wait 38 --active 30`)"),
+        (
+            "syncscope",
+            30,
+            "other steps, once all is compiled, of a run that makes 68 (`syncscope run --wait 38 --active 30`)",
+        ),
     ],
 )
 def test_what_records_more_steps_is_named_with_its_numbers(recorder: str, steps: int, said: str):
