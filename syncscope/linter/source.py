@@ -181,7 +181,9 @@ def any_code() -> Iterator[None]:
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(RECURSION, before))
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with warnings.catch_warnings():
+            for told in (SyntaxWarning, DeprecationWarning):  # the latter until Python 3.11
+                warnings.simplefilter("ignore", told)
             yield
     finally:
         sys.setrecursionlimit(before)
