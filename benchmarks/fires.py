@@ -54,7 +54,7 @@ def look(folder: Path, everything: bool, asked: dict[str, float], kinds: Counter
         for fix in filter(None, (finding.fix, finding.fix and finding.fix.also)):
             key = (source.path, fix)
             place = (folder.name, str(Path(source.path).relative_to(folder)), finding.place.line, finding.rule)
-            found.append(Seen(*place, fix.rewrite, fix.safety.value, key not in known))
+            found.append(Seen(*place, fix.rewrite, fix.tier.value, key not in known))
             known.add(key)
         if finding.fix is None:
             found.append(Seen(folder.name, source.path, finding.place.line, finding.rule, "", "", True))

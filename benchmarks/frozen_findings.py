@@ -46,7 +46,7 @@ def rows(folders: list[Path]) -> Iterator[str]:
                         "rule": found.rule,
                         "hot": found.heat.whole,
                         "fix": plain(fix.title) if fix else None,
-                        "safety": fix.safety.value if fix else None,
+                        "safety": fix.tier.value if fix else None,
                         "edits": hashlib.blake2b(edits.encode(), digest_size=6).hexdigest(),
                     }
                 )

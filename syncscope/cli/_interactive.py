@@ -81,7 +81,7 @@ def ask_file(
                     break
         if finding is None or finding.fix is None:
             return source, False
-        kind = finding.rule, finding.fix.safety
+        kind = finding.rule, finding.fix.tier
         answer = "y" if kind in always else question(source, finding)
         if answer == "q":
             return source, True
@@ -112,7 +112,7 @@ def question(source: SourceFile, finding: Finding) -> str:
     assert finding.fix is not None
     for name, before, after in source.versions(finding.fix.edits):
         echo(unified(name, before, after, color=color), nl=False)
-    suggested = finding.fix.safety is Safety.SUGGEST
+    suggested = finding.fix.tier is Safety.SUGGEST
     words = "make this fix? [y]es, [n]o, [a]ll of this rule, [q]uit"
     if suggested:
         words = "make this suggestion? [y]es, [n]o, [a]ll suggestions of this rule, [q]uit"

@@ -20,7 +20,7 @@ def statistics(linted: Linted) -> str:
 def best(finding: Finding) -> Safety | None:
     """What a finding counts as: by the safest that is offered for it; None where nothing is."""
     fixes = [fix for fix in (finding.fix, finding.fix and finding.fix.also) if fix is not None]
-    return min((fix.safety for fix in fixes), key=list(Safety).index, default=None)
+    return min((fix.tier for fix in fixes), key=list(Safety).index, default=None)
 
 
 def by_fix(kinds: Counter[Safety | None]) -> str:
@@ -42,7 +42,7 @@ def by_rewrite(linted: Linted) -> str:
             before = asked.get(name, (0, 0.0))
             asked[name] = before[0] + count, before[1] + seconds
     fixes = [fix for _, f in linted.presented for fix in (f.fix, f.fix and f.fix.also) if fix is not None]
-    made = Counter((fix.rewrite, fix.safety) for fix in fixes)
+    made = Counter((fix.rewrite, fix.tier) for fix in fixes)
     rows = [(name, [made[name, safety] for safety in Safety], *asked[name]) for name in asked]
     lines = [f"\n{'asked':>6} {'safe':>6} {'unsafe':>6} {'suggest':>7} {'ms':>7}  rewrite"] if rows else []
     for name, counts, count, seconds in sorted(rows, key=lambda row: (-sum(row[1]), row[0])):

@@ -38,7 +38,7 @@ def _mended_alike(finding: Finding) -> tuple[object, ...]:
 
 def _said(finding: Finding) -> tuple[object, ...]:
     fixes = [fix for fix in (finding.fix, finding.fix and finding.fix.also) if fix is not None]
-    return finding.heat, *((fix.title, fix.safety, fix.terms, *(edit.text for edit in fix.edits)) for fix in fixes)
+    return finding.heat, *((fix.title, fix.standing, fix.terms, *(edit.text for edit in fix.edits)) for fix in fixes)
 
 
 def like_it(twins: Sequence[Finding]) -> str:
@@ -66,7 +66,8 @@ class FixWords:
         said = [offer(fix, what, self._terms(fix, finding)) for fix, what in fixes if fix is not None]
         if finding.fix is None and (by_hand := finding.advice) is not None:
             terms = self._terms(by_hand, finding)
-            return [f"by hand (--all --diff shows it): {by_hand.title}{f': {terms}' if terms else ''}"]
+            safety = "" if by_hand.safety is Safety.SUGGEST else f"{by_hand.safety.value}; "
+            return [f"by hand ({safety}--all --diff shows it): {by_hand.title}{f': {terms}' if terms else ''}"]
         mended = (finding.source_name, finding.place.line) in self._mended
         if finding.fix is None and finding.hot and finding.severity != "error" and not mended:
             page = f"`syncscope explain {finding.rule}` shows what is written instead"
@@ -100,6 +101,6 @@ class FixWords:
 
 def offer(fix: Fix, what: str = "fix", terms: str | None = None) -> str:
     """A fix in words: its title, its safety, what it changes: in these words, if any are given."""
-    flag = {Safety.SAFE: "--fix", Safety.UNSAFE: "--unsafe-fixes", Safety.SUGGEST: "--diff"}[fix.safety]
+    flag = {Safety.SAFE: "--fix", Safety.UNSAFE: "--unsafe-fixes", Safety.SUGGEST: "--diff"}[fix.tier]
     terms = "; ".join(filter(None, (fix.gains, fix.terms if terms is None else terms)))
-    return f"{what} ({fix.safety.value}, {flag}): {fix.title}{f': {terms}' if terms else ''}"
+    return f"{what} ({fix.standing}, {flag}): {fix.title}{f': {terms}' if terms else ''}"

@@ -37,7 +37,7 @@ def finding(found: Finding) -> dict[str, Any]:
 
 def in_words(fix: Fix) -> dict[str, str]:
     """What could be made of it by hand, and what would have to be so, or be changed elsewhere."""
-    return {"title": fix.title, "needs": fix.terms}
+    return {"title": fix.title, "safety": fix.safety.value, "needs": fix.terms}
 
 
 def worth(found: Finding) -> dict[str, Any] | None:
@@ -62,10 +62,12 @@ def offered(found: Finding) -> dict[str, Any] | None:
 
 def of_fix_alone(fix: Fix) -> dict[str, Any]:
     """A rewrite, and beside it the other way to the same, if there is one."""
+    by_hand = fix.why_by_hand or "it asks for more than its edits" * fix.hint
     return {
         "title": fix.title,
         "safety": fix.safety.value,
         "changes": fix.changes,
+        **({"by_hand": by_hand} if by_hand else {}),
         **({"gains": fix.gains} if fix.gains else {}),
         **({"adds": fix.adds.name.lower()} if fix.adds.value else {}),
         "edits": [{"start": e.span.start, "end": e.span.end, "text": e.text} for e in fix.edits],

@@ -231,7 +231,7 @@ def about(line: Line) -> Text:
     fix = line.finding.fix if line.finding else None
     if fix and line.advice is not Advice.LEAVE:
         text.append(f"  rewrite: {fix.title} ")
-        text.append(f"({fix.safety.value})", {"safe": "green", "unsafe": "yellow"}.get(fix.safety.value, "dim"))
+        text.append(f"({fix.standing})", {"safe": "green", "unsafe": "yellow"}.get(fix.safety.value, "dim"))
         if line.finding and line.finding.heat.reason is Reason.BEFORE:
             text.append(f", but {line.finding.heat.words}", "yellow")
     elif line.rule and not fix and line.advice is not Advice.LEAVE:

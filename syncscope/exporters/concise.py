@@ -28,7 +28,7 @@ def text(findings: Iterable[Finding], *, color: bool = False) -> str:
     """All findings, in colours where a terminal shows them."""
     lines = []
     for finding in findings:
-        mended = f" {_paint('fix', MARKS[finding.fix.safety], color)}" if finding.fix else ""
+        mended = f" {_paint('fix', MARKS[finding.fix.tier], color)}" if finding.fix else ""
         rule = _paint(finding.severity, finding.rule, color)
         lines.append(f"{_where(finding, color)}: {rule}: {visible(finding.message)}{mended}\n")
     return "".join(lines)

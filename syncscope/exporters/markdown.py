@@ -89,7 +89,7 @@ def advice(line: Line) -> str:
     """What to do about a line."""
     fix = line.finding.fix if line.finding else None
     said = [str(line.answer.decision) if line.answer else "", code(line.rule) if line.rule else ""]
-    return " ".join(filter(None, [*said, plain(f"({fix.title}, {fix.safety.value})") if fix else ""]))
+    return " ".join(filter(None, [*said, plain(f"({fix.title}, {fix.standing})") if fix else ""]))
 
 
 def ifs(report: Report, per: str) -> Iterator[str]:

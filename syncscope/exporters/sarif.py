@@ -108,7 +108,7 @@ def fix(offered: Fix, finding: Finding, code: bytes) -> dict[str, Any]:
     changes = f": {offered.terms}" if offered.terms else ""
     replacements = [{"deletedRegion": region(e.span, code), "insertedContent": {"text": e.text}} for e in offered.edits]
     return {
-        "description": {"text": f"{offered.title} ({offered.safety.value}{changes})"},
+        "description": {"text": f"{offered.title} ({offered.standing}{changes})"},
         "artifactChanges": [{"artifactLocation": artifact(finding), "replacements": replacements}],
     }
 

@@ -180,7 +180,7 @@ def about(read: Read, line: Line | None) -> str:
     if line and line.rule:
         parts.append(f"rule {line.rule}")
     if line and line.finding and line.finding.fix:
-        parts.append(f"rewrite: {line.finding.fix.title} ({line.finding.fix.safety.value})")
+        parts.append(f"rewrite: {line.finding.fix.title} ({line.finding.fix.standing})")
     return "; ".join(parts)
 
 

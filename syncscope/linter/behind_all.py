@@ -13,7 +13,7 @@ from syncscope.model.finding import Finding, Safety
 
 
 def behind_all(files: Files, found: Iterable[Found], also: Iterable[Found]) -> Counter[Safety]:
-    """How many fixes of each safety `--all` would show beside these; only files that may have one are linted again."""
+    """How many fixes of each tier `--all` would show beside these; only files that may have one are linted again."""
     found, also = [*found], [*also]
     shown = {_at(finding) for _, finding in found if finding.fix is not None}
     sources = {source.path: source for source, _ in [*also, *(each for each in found if each[1].advice is not None)]}
@@ -21,7 +21,7 @@ def behind_all(files: Files, found: Iterable[Found], also: Iterable[Found]) -> C
     for path, source in sources.items():
         every = engine.check_source(source, replace(files.config(path), all=True)).findings
         fixes = {f.fix for f in every if f.fix is not None and f.hot and _at(f) not in shown}
-        counted.update(fix.safety for fix in fixes)
+        counted.update(fix.tier for fix in fixes)
     return counted
 
 

@@ -31,7 +31,7 @@ class Mended:
 def mend(
     path: str, raw: bytes, check: Callable[[SourceFile], Sequence[Finding]], allowed: Collection[Safety]
 ) -> Mended:
-    """Apply every fix of an allowed safety, lint again, and so on until there is none.
+    """Apply every fix of an allowed tier, lint again, and so on until there is none.
 
     A fix that would leave code that does not parse is refused and named; so is a rule whose fixes never settle.
     """
@@ -60,7 +60,7 @@ def settle(
         wanted = [
             f
             for f in check(source)
-            if f.fix and f.fix.safety in allowed and f.rule not in refused and (f.rule, key(f.fix)) not in bad
+            if f.fix and f.fix.tier in allowed and f.rule not in refused and (f.rule, key(f.fix)) not in bad
         ]
         taken = compatible(wanted)
         if not taken:

@@ -75,8 +75,7 @@ def without_gain(
     }
     idle |= {fix: why for fix, each in places.items() if fix not in idle and (why := _as_a_number(fix, each))}
     idle |= beside_what_stays(findings, sites, states, idle, view)
-    found = [f if f.fix is None or f.fix not in idle else _by_hand(f, f.fix, idle[f.fix], every) for f in findings]
-    return [replace(f, fix=replace(f.fix, safety=Safety.SUGGEST)) if f.fix and f.fix.hint else f for f in found]
+    return [f if f.fix is None or f.fix not in idle else _by_hand(f, f.fix, idle[f.fix], every) for f in findings]
 
 
 def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mapping[int, Finding], view: View) -> str:
@@ -355,6 +354,5 @@ def _gains(finding: Finding, fix: Fix) -> bool:
 def _by_hand(finding: Finding, fix: Fix, why: str, shown: bool) -> Finding:
     """The finding with a fix that is not made: shown, or told in words."""
     gains = "a step gains little by it" if finding.hot else "no step gains by it"
-    said = "; ".join(filter(None, (f"{gains}: {why}", fix.changes)))
-    fix = replace(fix, safety=Safety.SUGGEST, changes=said, gains="")
+    fix = replace(fix, why_by_hand=f"{gains}: {why}", gains="")
     return replace(finding, fix=fix) if shown else replace(finding, fix=None, advice=fix)

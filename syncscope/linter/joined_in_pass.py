@@ -66,7 +66,7 @@ def apart_from(held: Iterable[Finding], findings: Sequence[Finding]) -> list[Fin
 
 def _kind(fix: Fix, places: _Places, view: View) -> tuple[object, ...] | None:
     """What a fix has in common with those that it is made with; None where it is made alone."""
-    if fix.safety is Safety.SUGGEST or fix.also is not None or fix.takes or fix.hint:
+    if fix.tier is Safety.SUGGEST or fix.also is not None or fix.takes:
         return None
     if not all(finding.heat.whole for finding, _ in places):
         return None

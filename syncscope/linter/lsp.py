@@ -128,7 +128,7 @@ class Server(LanguageServer):
         """A finding as the editor shows it."""
         return lsp.Diagnostic(
             range=document.range(finding.span, self.workspace.position_codec),
-            message=finding.message + (f"\n{finding.fix.title} ({finding.fix.safety.value})" if finding.fix else ""),
+            message=finding.message + (f"\n{finding.fix.title} ({finding.fix.standing})" if finding.fix else ""),
             severity=SEVERITY[finding.severity],
             code=finding.rule,
             code_description=self.page(document, finding),
@@ -168,7 +168,7 @@ class Server(LanguageServer):
     def fix_all(self, uri: str, kind: str) -> lsp.CodeAction | None:
         """All safe fixes of a file or notebook at once; None where there are none."""
         document = self.known.get(self.home(uri))
-        if document is None or not any(f.fix and f.fix.safety is Safety.SAFE for f in document.findings):
+        if document is None or not any(f.fix and f.fix.tier is Safety.SAFE for f in document.findings):
             return None
         settings = self.configs.of(document.path)
         changes = fixed(document, settings, self.workspace.position_codec)
@@ -284,7 +284,7 @@ def quick_fixes(ls: Server, uri: str, wanted: lsp.Range) -> Iterator[lsp.CodeAct
         for fix in (finding.fix, finding.fix.also) if finding.fix else ():
             if fix is not None:
                 changes = f": {fix.terms}" if fix.terms else ""
-                title, safe = f"{fix.title} ({fix.safety.value}{changes})", fix.safety is Safety.SAFE
+                title, safe = f"{fix.title} ({fix.standing}{changes})", fix.tier is Safety.SAFE
                 yield ls.action(document, finding, title, fix.edits, preferred=safe and fix is finding.fix)
         if finding.rule not in config.BUILT_IN:
             edits = engine.additions(document.source, {finding.place.line: [finding.rule]}, "")

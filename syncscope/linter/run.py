@@ -219,7 +219,7 @@ def work(job: Job, noted: bool = False) -> Done:
 def mended(job: Job, raw: bytes) -> Done:
     """The fixes of a file with this content, and what is still found in it then."""
     first = engine.check(job.path, raw, job.config, job.named)
-    if not any(f.fix and f.fix.safety in job.safeties for f in first.findings):
+    if not any(f.fix and f.fix.tier in job.safeties for f in first.findings):
         return Done(first)
     result = mend(job.path, raw, lambda source: to_mend(source, job), job.safeties)
     return Done(engine.check(job.path, result.raw, job.config, job.named), result, raw)

@@ -23,7 +23,7 @@ def summary(linted: Linted, *, fixed: bool, unsafe: bool, dry: bool) -> Iterator
     yield command.found()
     yield from command.unread()
     yield from command.also()
-    fixes = [(finding.fix.safety, more) for _, finding, more in linted.fixes() if finding.fix]
+    fixes = [(finding.fix.tier, more) for _, finding, more in linted.fixes() if finding.fix]
     offered = Counter(safety for safety, _ in fixes)
     yield from command.fixes(offered, len(fixes) + sum(more for _, more in fixes))
     behind = command.behind()
@@ -114,6 +114,8 @@ class _Command:
         if said and self.linted.in_files:
             of = f", of {plural(mended, 'finding')}" if mended > offered.total() else ""
             yield f"fixes: {', '.join(said)}{of}" + ("" if self.dry else "; --diff shows them")
+        if left := len({fix for f in self.findings if f.hot and (fix := f.fix or f.advice) and fix.why_by_hand}):
+            yield f"left to people: {left}, as a step likely gains little; `syncscope verify` measures that, so it tries them"
 
     def _may_be_more(self) -> bool:
         """Whether a fix that can be made stands in a function with one to be made by hand: that may be made then, too."""
@@ -121,7 +123,7 @@ class _Command:
         by_hand: set[tuple[str, str]] = set()
         for source, finding in self.linted.found:
             if finding.fix:
-                (by_hand if finding.fix.safety is Safety.SUGGEST else made).add((source.path, finding.function))
+                (by_hand if finding.fix.tier is Safety.SUGGEST else made).add((source.path, finding.function))
         return not made.isdisjoint(by_hand)
 
     def behind(self) -> Counter[Safety]:

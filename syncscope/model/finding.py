@@ -63,7 +63,8 @@ class Fix:
     and of several such fixes that are one, as many as are `left`.
     Where it `clears` the line of a read, what that launched for it goes, too; where it `takes` rows all the same, by positions,
     what took them stays. `also` is another way to the same, to be made by hand. `rewrite` is the name of what made it, and
-    `gains` says in words how many waits go. A `hint` asks for more than its edits, as for callers that take a tensor then.
+    `gains` says in words how many waits go. A `hint` asks for more than its edits, as for callers that take a tensor then, and
+    what a step gains little by says so in `why_by_hand`: both are left to people, however safe they are.
     The last bits of what is computed may be others where it `rounds`, and other random numbers are drawn where it `redraws`.
     """
 
@@ -82,11 +83,22 @@ class Fix:
     hint: bool = False
     rounds: bool = False
     redraws: bool = False
+    why_by_hand: str = ""
 
     @property
     def terms(self) -> str:
-        """What is changed and what is added, in words; "" where it is neither."""
-        return "; ".join(filter(None, (self.changes, self.adds.value)))
+        """Why it is left to people, what is changed and what is added, in words; "" where it is none of them."""
+        return "; ".join(filter(None, (self.why_by_hand, self.changes, self.adds.value)))
+
+    @property
+    def tier(self) -> Safety:
+        """What has it made: a command for what is safe, or for what is unsafe, or a person."""
+        return Safety.SUGGEST if self.hint or self.why_by_hand else self.safety
+
+    @property
+    def standing(self) -> str:
+        """How safe it is, and whether it is left to people all the same, in words."""
+        return self.safety.value if self.tier is self.safety else f"{self.safety.value}, by hand"
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def _of_libraries(waited: Collection[Place], rules: tuple[str, ...]) -> Iterator
 
 
 def _line(fix: TriedFix) -> str:
-    return f"{fix.path}:{fix.line}  {fix.finding.rule}, {fix.fix.safety.value}: {fix.why}"
+    return f"{fix.path}:{fix.line}  {fix.finding.rule}, {fix.fix.standing}: {fix.why}"
 
 
 def _nothing(

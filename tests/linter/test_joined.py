@@ -66,9 +66,9 @@ def test_what_a_pass_of_a_training_loop_waits_for_is_mended_by_one_fix() -> None
 def test_where_a_pass_waits_all_the_same_a_read_or_a_copy_is_mended_by_hand() -> None:
     code = LOOP.format(CHECK, "pass")
     assert [f.fix for f in found(code)] == [None] * 4
-    advice = {f.advice.changes.split("; ")[0] for f in found(code) if f.advice and f.advice.title != CHECKED}
+    advice = {f.advice.why_by_hand for f in found(code) if f.advice and f.advice.title != CHECKED}
     assert advice == {"a step gains little by it: line 11 waits on each pass as well, and stays"}
-    assert {f.fix.safety for f in found(code, every=True) if f.fix is not None} == {Safety.SUGGEST}
+    assert {f.fix.tier for f in found(code, every=True) if f.fix is not None} == {Safety.SUGGEST}
 
 
 CHECKED = "let the device check"
