@@ -22,6 +22,24 @@ def apart(function: Function, tensors: Sequence[ast.expr]) -> bool:
     return any(made_on_host(function, t) for t in tensors) and not one_device(function, tensors)
 
 
+def wants_number(function: Function, outer: ast.AST, part: ast.AST) -> bool:
+    """Whether a tensor of the host is computed with a part of an expression: a number of Python's goes there, one of the device
+    does not.
+    """
+    match outer:
+        case ast.AugAssign(target=target) if part is not target:
+            return made_on_host(function, target)
+        case ast.BinOp(left=left, right=right):
+            beside = [left, right]
+        case ast.Compare(left=left, comparators=others):
+            beside = [left, *others]
+        case ast.Call(func=ast.Attribute(value=whole), args=args, keywords=keywords) if whole is not part:
+            beside = [whole, *args, *(k.value for k in keywords)]
+        case _:
+            return False
+    return any(made_on_host(function, b) and function.fact(b).ndim != 0 for b in beside if b is not part)
+
+
 def made_on_host(function: Function, tensor: ast.expr) -> bool:
     """Whether a tensor is made on the host, on some path at least: `torch.tensor(0.0)` where another branch computes it."""
     return Hosted.of(function).made(function, tensor)

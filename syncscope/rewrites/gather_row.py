@@ -10,6 +10,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.mixed import mixed
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.listed import waits_around
+from syncscope.codemod.whereabouts import apart
 from syncscope.codemod.writes import written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Fact, Site
@@ -68,7 +69,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     index = site.fact_of(taken.slice)
     if not index.is_tensor or not site.fact_of(taken.value).is_tensor:
         return None
-    if why := _no_number(function, taken, index) or _noticed(function, taken):
+    if why := _no_number(function, taken, index) or _elsewhere(function, taken) or _noticed(function, taken):
         return function.declines(taken, why)
     if (every := rows_of(function, taken)) is not None:
         return every
@@ -89,6 +90,13 @@ def _no_number(function: Function, taken: ast.Subscript, index: Fact) -> str:
     if index.dtype is not Dtype.INT:
         return f"the dtype of {text} is not known to be whole"
     return f"{text} may be a number of Python's" if mixed(function, taken.slice) else ""
+
+
+def _elsewhere(function: Function, taken: ast.Subscript) -> str:
+    """Why an index of the device may not select: a number is read and taken from a table of the host; "" where it may."""
+    if not apart(function, (taken.value, taken.slice)):
+        return ""
+    return f"{function.file.quote(taken.value)} may live on the host, where no index of the device selects"
 
 
 def _noticed(function: Function, taken: ast.Subscript) -> str:

@@ -157,6 +157,7 @@ def meets_tensor(function: Function, use: ast.expr) -> bool:
             and fact.confidence >= 2
             and fact.dtype in (Dtype.FLOAT, Dtype.UNKNOWN)
             and not mixed(function, other)
+            and not made_on_host(function, other)
         ):
             return True
         if function.constant(other) is None:

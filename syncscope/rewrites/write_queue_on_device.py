@@ -9,6 +9,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import alike, seen
 from syncscope.codemod.patterns.numbers import is_whole, named, python_number
 from syncscope.codemod.patterns.reads import number_read
+from syncscope.codemod.whereabouts import apart
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -123,7 +124,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
                 back = True
             case ast.Assign(targets=[ast.Subscript() as target]) if not mentions(step.value, name):
                 ring = function.file.text(target.value)
-                if not written(function, draft, step, target, name):
+                if apart(function, (target.value, pointer)) or not written(function, draft, step, target, name):
                     return None
             case _:
                 return None

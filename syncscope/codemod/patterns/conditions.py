@@ -11,6 +11,7 @@ from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.bounds import bounded
 from syncscope.codemod.proofs import no_dimensions, same_shape, unlike_ranks
 from syncscope.codemod.templates import Part
+from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 
@@ -83,11 +84,13 @@ def holes(test: ast.expr) -> dict[str, ast.expr]:
 def alike(function: Function, a: ast.expr, b: ast.expr) -> Safety | None:
     """How sure it is that two values are tensors that `where` may mix: of one shape, or one of them a number written out.
 
-    SUGGEST where only their shapes are not proved; None where they cannot be mixed.
+    SUGGEST where only their shapes are not proved; None where they cannot be mixed: by the device, say, what lives on the host.
     """
     if waits(function, a) or waits(function, b) or ends_graph(function, a) or ends_graph(function, b):
         return None
     one, other = function.fact(a), function.fact(b)
+    if any(fact.ndim != 0 and made_on_host(function, way) for way, fact in ((a, one), (b, other))):
+        return None
     for number, tensor in ((a, other), (b, one)):
         if function.constant(number) is not None and tensor.is_tensor:
             return Safety.UNSAFE if tensor.dtype is Dtype.FLOAT else None

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from syncscope.codemod.function import Function
 from syncscope.codemod.mixed import mixed
 from syncscope.codemod.pattern import around, seen
+from syncscope.codemod.whereabouts import wants_number
 from syncscope.codemod.writes import changed
 from syncscope.model.fact import Dtype, Site, Value
 from syncscope.model.ops import Op
@@ -240,12 +241,15 @@ GIVEN_TO = {"append", "insert", "new_zeros", "new_ones", "new_full", "new_empty"
 
 
 def needs_number(function: Function, value: ast.expr) -> bool:
-    """Whether a Python number is surely wanted of a value or of a name for it: a size, a slice, a condition, a list of them.
+    """Whether a Python number is surely wanted of a value or of a name for it: a size, a slice, a condition, a list of them,
+    an operand of what lives on the host.
 
     Where it becomes a tensor, the host waits for it there, or others do.
     """
     inner: ast.AST = value
     for outer in function.around(value):
+        if wants_number(function, outer, inner):
+            return True
         match outer:
             case ast.Slice() | ast.FormattedValue():
                 return True
