@@ -95,6 +95,23 @@ EXAMPLES = (
         """
         import torch
 
+        def corners(x: torch.Tensor, grid: torch.LongTensor):
+            return [[x[int(k) :].sum() for k in at] for at in grid]  # !
+        """,
+        """
+        import torch
+
+        def corners(x: torch.Tensor, grid: torch.LongTensor):
+            return [[x[k :].sum() for k in at.flatten().tolist()] for at in grid]
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]; grid: index[m, k, 1] < n",
+        rule="host-read",
+    ),
+    Example(
+        """
+        import torch
+
         IGNORE = 2
 
         def places(target: torch.LongTensor):
@@ -190,15 +207,18 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ):
         return function.declines(site.node, why)
     draft = Draft(function)
+    nested = may_hold_rows(function, tensor)
+    numbers = "{t}.flatten().tolist()" if nested else "{t}.tolist()"
     if only_reads(loop, reads, tensor):  # [t.item() for t in ts]
-        draft.replace(loop, "{t}.tolist()", t=tensor)
+        draft.replace(loop, numbers, t=tensor)
     else:
-        draft.replace(tensor, "{t}.tolist()", t=tensor)
+        draft.replace(tensor, numbers, t=tensor)
         for _, whole in known:
             if not isinstance(whole, (ast.Name, ast.Compare, ast.FormattedValue)):  # a name it may be in `int(t)`
                 draft.replace(whole, name)
     text, fact = function.file.text(tensor), function.fact(tensor)
-    changes = [f"{text} must have one dimension"] * (fact.ndim is None)
+    shape = "hold one number for each pass" if nested else "have one dimension"
+    changes = [f"{text} must {shape}"] * (fact.ndim is None)
     asked = [other for each in known if (other := compared_with(each, name)) is not None]
     if (
         compared
@@ -219,6 +239,13 @@ def element_read(site: Site, function: Function) -> ast.Name | None:
     read = as_listed(function, site.node)
     element = read[0] if read is not None else in_size(function, site) or asked_of(function, site)
     return element if isinstance(element, ast.Name) and not function.captured(element.id) else None
+
+
+def may_hold_rows(function: Function, tensor: ast.expr) -> bool:
+    """Whether what is gone through is itself one of what another loop goes through, whose dimensions nobody knows: `int(t)`
+    reads rows of one element, too, and `tolist` gives those as lists.
+    """
+    return function.fact(tensor).ndim is None and isinstance(tensor, ast.Name) and loop_of(function, tensor) is not None
 
 
 def names_of(function: Function, tensor: ast.expr) -> set[str]:
