@@ -32,7 +32,7 @@ class Collective:
     Since the one before it was launched, its host was `blocked` in reads, spent `launching` in launch calls, and `hosting`
     otherwise; `queued` is what passed from its own launch to its start. `work` is how long the thread that launched it was in
     each operator meanwhile, `lines` how long the host was at each line. `device` is what the device worked since the one before
-    it began, by line, or by kernel where no line is known.
+    it began, by line, or by kernel where no line is known; `idle` is for how long it had nothing to do since that ended.
     """
 
     key: MeetingKey
@@ -47,6 +47,7 @@ class Collective:
     device: Spent = ()
     elements: int = -1
     busy: float = 0.0
+    idle: float = 0.0
     told: bool = True
     queue: int = -1
     group_size: int = 0
@@ -98,6 +99,13 @@ def _computing(trace: Trace, launched: Launches) -> Intervals:
     return union(trace.start[rows], trace.end[rows])
 
 
+def _idle(trace: Trace, launched: Launches, rows: Sequence[int]) -> list[float]:
+    """For how long the device had nothing to do from the end of each collective's one before to its start; 0 of the first."""
+    working = union(trace.start[launched.row], trace.end[launched.row])
+    ends, starts = trace.end[rows[:-1]], trace.start[rows[1:]]
+    return [0.0, *np.maximum(0, starts - ends - covered(working, ends, starts)).astype(float).tolist()][: len(rows)]
+
+
 def collectives(
     trace: Trace, event_graph: EventGraph, these: Sequence[Numbered], origin: int
 ) -> tuple[Collective, ...]:
@@ -106,12 +114,19 @@ def collectives(
     launched, reads = event_graph.launched, event_graph.reads
     call_of = dict(zip(launched.row.tolist(), launched.call.tolist(), strict=True))
     calls = np.unique(launched.call[launched.call >= 0])
-    begins, lengths = trace.start[calls], np.concatenate(([0], np.cumsum(trace.duration[calls])))
+    waits = union(
+        np.array([r.start for r in reads], np.int64), np.array([r.start + r.blocked for r in reads], np.int64)
+    )
+    inside = trace.duration[calls] - covered(
+        waits, trace.start[calls], trace.end[calls]
+    )  # a copy that waits is one, too
+    begins, lengths = trace.start[calls], np.concatenate(([0], np.cumsum(inside)))
     computing = _computing(trace, launched)
     busy = covered(computing, trace.start[rows], trace.start[rows] + trace.duration[rows]).tolist()
+    idle = _idle(trace, launched, rows)
     since, found = origin, []
     spans: list[tuple[int, int, int]] = []
-    for (row, key, known), meanwhile in zip(these, busy, strict=True):
+    for (row, key, known), meanwhile, nothing in zip(these, busy, idle, strict=True):
         start, end = int(trace.start[row]), int(trace.start[row] + trace.duration[row])
         launch = int(trace.start[call_of[row]]) if call_of[row] >= 0 else start
         first, last = np.searchsorted(begins, [since, launch])
@@ -119,7 +134,7 @@ def collectives(
         blocked = float(sum(r.blocked for r in reads if since <= r.start < launch))
         hosting = max(0.0, launch - since - launching - blocked)
         times = (blocked, launching, hosting, float(start - launch))
-        one = Collective(key, float(start - origin), float(end - origin), *times, busy=float(meanwhile))
+        one = Collective(key, float(start - origin), float(end - origin), *times, busy=float(meanwhile), idle=nothing)
         found.append(
             replace(
                 one,

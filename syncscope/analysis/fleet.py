@@ -283,6 +283,7 @@ def _schemas(arrow: Any) -> dict[str, Any]:
                 *[(name, text) for name in SPENT],
                 ("elements", number),
                 ("busy", time),
+                ("idle", time),
                 ("told", arrow.bool_()),
                 ("queue", number),
                 ("group_size", number),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from syncscope.analysis.graph import NEVER
 from syncscope.analysis.groups import with_groups
 from syncscope.analysis.late_begins import in_steps
+from syncscope.analysis.late_causes import LateCauses
 from syncscope.analysis.lines_between import BEFORE
 from syncscope.analysis.matched import UNLIKE, matched
 from syncscope.analysis.meeting_key import MeetingKey
@@ -295,10 +296,11 @@ class JointReplay:
             if len(who) > 1 and key not in self.matched.partial:
                 arrivals = [self._arrival(r, c) for r, c in who]
                 come.append((max(one.at for one in arrivals), key, arrivals))
-        found, waits = [], Waits()
+        found, waits, causes = [], Waits(), LateCauses(self.ranks, self.begins)
         for latest, key, arrivals in sorted(come, key=lambda one: one[0]):
             last = max(range(len(arrivals)), key=lambda n: arrivals[n].at)
-            cause = LateBy.OTHERS if waits.passed_on(arrivals) else self._cause(self._who[key], last)
+            own = causes.of(self._who[key], last)
+            cause = LateBy.OTHERS if waits.passed_on(arrivals) else own
             found.append(
                 Meet(
                     key=key,
@@ -315,23 +317,6 @@ class JointReplay:
     def _arrival(self, r: int, c: int) -> Arrival:
         one = self.ranks[r].collectives[c]
         return Arrival(self.ranks[r].number, self.begins[r] + one.start, one.end - one.start, one.busy)
-
-    def _cause(self, who: list[tuple[int, int]], last: int) -> LateBy:
-        """What the last rank spent more time on than the middle one, since the collective before. Where that is nothing, and it
-        waited in no sync, it was late there already: by its host if that asked later than the others, else by its device.
-        """
-        spent, asked = [], np.zeros(len(who))
-        for n, (r, c) in enumerate(who):
-            one = self.ranks[r].collectives[c]
-            begun = self.begins[r] if c == 0 else 0.0
-            asked[n] = self.begins[r] + one.start - one.queued
-            spent.append([one.blocked, one.launching, one.hosting, one.queued, begun])  # as `LateBy` has them
-        table = np.array(spent)
-        extra = table[last] - np.median(np.delete(table, last, axis=0), axis=0)
-        if extra.max() <= 0.0 and not table[last][0]:
-            return LateBy.HOST if asked[last] > np.median(np.delete(asked, last)) else LateBy.DEVICE
-        causes: list[LateBy] = list(LateBy)
-        return causes[int(np.argmax(extra))]
 
     def rows(
         self, meets: tuple[Meet, ...], alone: Sequence[float | None], on_time: Mapping[int, float]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 WAIT = "--max-wait-for-rank"
 EXPECT = "--expect"
 NAMED = 8  # missing ranks
+FEW_STEPS = "how far steps vary is not known of fewer than four", "`syncscope run --active 24` records more"
 HARDLY = 0.01  # of a step that others wait, from which a late start is worth a word
 
 
@@ -107,10 +108,7 @@ def _saving(found: JobReport, most: float) -> Iterator[str]:
     if found.saving is None or not found.step:
         raise UserError(found.verdict, COUNT_INSTEAD)
     if found.saving_range is None:
-        raise UserError(
-            "how far steps vary is not known of fewer than four",
-            "`syncscope run --active 24` records more",
-        )
+        raise UserError(*FEW_STEPS)
     low, high = (end / found.step for end in found.saving_range)
     if low > most:
         said = f"{100 * found.saving / found.step:.1f} % of a step ({100 * low:.1f} to {100 * high:.1f} %)"
@@ -139,8 +137,9 @@ def _longest_wait(found: JobReport, ranks: Sequence[Rank]) -> str:
 
 
 def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]:
-    """As measured."""
+    """As measured; of few steps nobody can say that it is more than chance."""
     from syncscope.analysis.rank import common_steps
+    from syncscope.analysis.steps import COUNTED
 
     _refuse_without_steps(ranks)
     if len(ranks) < 2 or not common_steps(ranks) or not found.meets:
@@ -154,6 +153,9 @@ def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]
             f"{100 * found.untold / of_a_step:.1f} % of a step",
             "record again: events were lost, or the ranks are not of the same steps",
         )
+    if longest > most * of_a_step and min(len(rank.graph.steps) for rank in ranks) < COUNTED:
+        why, hint = FEW_STEPS
+        raise UserError(f"{_longest_wait(found, ranks)}, and {why}", hint)
     for number, of_rank in sorted(waited.items(), key=lambda one: -one[1].total()):
         if (ns := of_rank.total()) > most * of_a_step:
             share = f"{100 * ns / of_a_step:.1f} % of a step"
@@ -163,7 +165,7 @@ def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]
 
 def waited_for(found: JobReport, ranks: Sequence[Rank]) -> tuple[dict[int, Counter[LateBy]], float]:
     """How long the other ranks waited for each in the steps that count, by what made it late, and how long these steps are on
-    all of the others. A recording that only begins later makes nobody wait."""
+    all of the others. A recording that only begins later makes nobody wait, nor does what follows from that."""
     from syncscope.analysis.joint_replay import owed_by
     from syncscope.analysis.owed import LateBy
     from syncscope.analysis.rank import common_steps
@@ -188,7 +190,7 @@ def _late_starts(found: JobReport, ranks: Sequence[Rank]) -> str:
     if not of_a_step or not waited or (ns := max(waited.values())) < HARDLY * of_a_step:
         return ""
     return (
-        f"{WAIT} does not count a late start: the other ranks wait {100 * ns / of_a_step:.1f} % of a step for rank "
+        f"{WAIT} does not count a late start and what follows from it: the other ranks wait {100 * ns / of_a_step:.1f} % of a step for rank "
         f"{max(waited, key=lambda rank: waited[rank])}, whose recording begins later than theirs"
     )
 

@@ -17,13 +17,13 @@ def ranks_of(*late_by, **more):
     return [rank_of(trace, number=r, name=f"rank {r}") for r, trace in enumerate(traces_of(*late_by, **more))]
 
 
-def traces_of(*late_by, reads=(), clock=(), steps=3, within=(), has=None):
+def traces_of(*late_by, reads=(), clock=(), steps=3, within=(), has=None, begins=None):
     """Ranks that do in every step: 1 ms of host work (and more on late ones), a kernel, an all-reduce, maybe a read.
 
     `late_by[r]` ns of host work more on rank r (or what a function says of each step), `reads` the ranks that read after each
     all-reduce, `clock[r]` what is wrong with the clock of rank r. `within` are the events around that host work, the outermost
     first: kind and name, and how much of its beginning is the next one's. `has` are, by rank, the steps that were recorded of
-    it, where that are not all.
+    it, where that are not all, and `begins` the moments before which nothing was.
     """
     events = [[] for _ in late_by]
     host, free, number = [0] * len(late_by), [0] * len(late_by), 0
@@ -54,6 +54,10 @@ def traces_of(*late_by, reads=(), clock=(), steps=3, within=(), has=None):
         since = {e.name: (e.start, e.end) for e in events[r] if e.kind is Kind.STEP}
         spans = [since[f"ProfilerStep#{step}"] for step in recorded]
         events[r] = [e for e in events[r] if spans[0][0] <= e.start < spans[-1][1]]
+    for r, at in (begins or {}).items():
+        events[r] = [
+            replace(e, start=max(e.start, at), duration=e.end - max(e.start, at)) for e in events[r] if e.end > at
+        ]
     return [Trace.of(e, origin_ns=10**18 + (clock[r] if clock else 0)) for r, e in enumerate(events)]
 
 

@@ -35,6 +35,25 @@ def test_a_rank_that_was_late_already_is_so_by_its_host_and_by_no_sync_where_it_
     assert [(meet.late, meet.cause) for meet in found.meets][:2] == [(2, "host work")] * 2
 
 
+def test_what_follows_from_a_late_start_is_no_host_work():
+    """It does all that the others do, no slower, and they never wait for their devices: it stays behind."""
+    late = lambda step: 6 * MS if step == 0 else MS  # noqa: E731
+    began_late = job(ranks_of(MS, MS, MS, late, steps=6, begins={3: 5 * MS}))
+    waited_for = [meet for meet in began_late.meets if meet.late == 3 and not meet.together]
+    assert len(waited_for) > 1
+    assert {meet.cause for meet in waited_for} == {LateBy.START}
+    assert began_late.ranks[3].operators == ()
+    worked = job(ranks_of(MS, MS, MS, late, steps=6))
+    assert {meet.cause for meet in worked.meets if not meet.together} == {LateBy.HOST}
+
+
+def test_what_a_rank_does_longer_after_a_late_start_is_its_own():
+    """The others wait for their devices in each step, so that the start is made up for in the first."""
+    late = lambda step: 6 * MS if step == 0 else 3 * MS  # noqa: E731
+    found = job(ranks_of(MS, MS, MS, late, steps=6, reads=range(4), begins={3: 5 * MS}))
+    assert [(meet.late, meet.cause) for meet in found.meets] == [(3, LateBy.START), *[(3, LateBy.HOST)] * 5]
+
+
 def test_where_operators_are_a_small_part_of_a_delay_that_is_told_and_that_its_host_began_later():
     """The hosts of the others are nearly as slow, and 60 ms ahead of their devices when the recording begins."""
     *others, slow = ranks_of(0, 0, MS, steps=12)
@@ -219,6 +238,7 @@ def test_of_eight_real_ranks_it_is_known_who_came_late_and_what_that_costs(share
     skews = [round(meet.skew / 1e3) for meet in found.meets]
     assert skews == pytest.approx([7624, 1102, 169, 125, 223, 534, 583, 886], abs=3)
     assert [meet.late for meet in found.meets] == [7, 7, 7, 7, 7, 5, 5, 4]
+    assert [meet.cause for meet in found.meets] == [LateBy.START] * 5 + [LateBy.HOST] * 3
     assert found.saving / 1e6 == pytest.approx(0.88, rel=0.1)
     assert max(rank.saved_alone for rank in found.ranks) < 0.003 * found.step
     assert sum(rank.symptom for rank in found.ranks) > 0.9 * sum(rank.blocked for rank in found.ranks)

@@ -178,6 +178,16 @@ def test_a_gate_of_a_job_names_the_rank_for_which_the_others_wait(folder):
     assert run("job", "--max-wait-for-rank", "25%").return_value == 0
 
 
+def test_of_a_step_or_three_nobody_can_tell_whether_the_others_always_wait_so_long(folder):
+    late_job(folder, (0, 2 * MS))
+    few = run("job", "--steps", "1:4", "--max-wait-for-rank", "15%")
+    assert few.return_value == 2
+    assert re.search(
+        r"cannot be judged: the other ranks wait 20\.\d % of a step for rank 1, the most, and how far", few.stderr
+    )
+    assert run("job", "--steps", "1:4", "--max-wait-for-rank", "25%").return_value == 0
+
+
 def test_a_gate_of_a_job_does_not_pass_waits_in_collectives_that_are_not_matched(folder):
     late_job(folder, (0, MS))
     assert run("job", "--max-wait-for-rank", "15%").return_value == 0
