@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from syncscope.linter.engine import dotted
+from syncscope.linter.identity import how_often
 from syncscope.linter.notebooks import source_of
 from syncscope.linter.source import CFile
 from syncscope.project.syntax import held, statements, walk
@@ -31,9 +32,23 @@ class Defined:
 
     def speaks_of(self, function: str, name: str) -> bool:
         """Whether a name stands in a function, or in the module where it is none."""
+        return any(
+            name == getattr(each, "id", None) or name == getattr(each, "attr", None) for each in self._parts(function)
+        )
+
+    def holds(self, wait: str, function: str) -> int:
+        """How often a function, or the module where it is none, says what a finding of this `Identity.wait` waited at."""
+        tree, names = self.nodes.get(""), function.split(".")
+        if tree is None:
+            return 0
+        within = (self.nodes.get(".".join(names[:count])) for count in range(1, len(names) + 1))
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        around = next((node for node in within if isinstance(node, functions)), tree)
+        return how_often(wait, tree, around, self._parts(function))
+
+    def _parts(self, function: str) -> list[ast.AST]:
         node = self.nodes.get(function)
-        parts = walk(node) if node is not None and function else _in_no_function(node)
-        return any(name == getattr(each, "id", None) or name == getattr(each, "attr", None) for each in parts)
+        return walk(node) if node is not None and function else _in_no_function(node)
 
     def is_like(self, function: str, others: Defined, other: str) -> bool:
         """Whether at least half of the lines of a function, or of another if that has more, are in both, as git has it of

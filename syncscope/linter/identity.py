@@ -11,6 +11,7 @@ import functools
 import hashlib
 import textwrap
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import replace
 
 from syncscope.codemod.function import Function
@@ -20,7 +21,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Identity, Stays
 from syncscope.model.same_code import Names, body_words, imported_parts, own_names, words
 from syncscope.model.source import Span
-from syncscope.project.syntax import expressions, held, walk
+from syncscope.project.syntax import expressions, held, statements, walk
 from syncscope.rules import View
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -33,7 +34,7 @@ def identified(finding: Finding, site: Site, view: View) -> Finding:
     imported = module.once("the parts imported", view.tree, lambda: imported_parts(view.statements))
     around = view.tree if site.function is None else _outermost(view, site.function)
     names = Names(imported, module.once("its own names", around, lambda: _own(around)))
-    wait = _hash(words(site.node, names))
+    wait = _wait(site.node, names)
     text = _hash(words(site.node, Names(names.imported, names.own, held=lambda name: name)))
     followed = Names(names.imported, names.own, held=function.value)
     value = _hash(words(site.operand if site.operand is not None else site.node, followed))
@@ -44,6 +45,17 @@ def identified(finding: Finding, site: Site, view: View) -> Finding:
     return replace(
         finding, why=site.fact.why, fingerprint=_hash(finding.function.encode(), wait.encode()), known_by=known
     )
+
+
+def how_often(wait: str, tree: ast.AST, around: ast.AST, parts: Iterable[ast.AST]) -> int:
+    """How many of these parts of a file say what a finding with this `wait` waited at. `around` is the outermost function that
+    they are in, or else the whole file."""
+    names = Names(imported_parts(statements(tree)), _own(around))
+    return sum(_wait(each, names) == wait for each in parts)
+
+
+def _wait(node: ast.AST, names: Names) -> str:
+    return _hash(words(node, names))
 
 
 def _outermost(view: View, function: ast.AST) -> ast.AST:
@@ -80,7 +92,7 @@ def _parts(text: str, names: Names) -> list[str]:
         tree = ast.parse(textwrap.dedent(text.strip("\n")))
     except SyntaxError:  # it is a part of an expression
         return []
-    return [_hash(words(each, names)) for each in walk(tree) if isinstance(each, (ast.Call, ast.Subscript))]
+    return [_wait(each, names) for each in walk(tree) if isinstance(each, (ast.Call, ast.Subscript))]
 
 
 def words_around(file: Text, at: Span) -> bytes | None:

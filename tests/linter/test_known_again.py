@@ -229,3 +229,38 @@ def test_a_baseline_of_another_checkout_says_why_all_is_new(door, monkeypatch):
         ran = door("lint", "--baseline", "../known.json")
         assert ran.code == (name == "second")
         assert ("/second, so all is new: it is of another folder, or was moved" in ran.err) == (name == "second")
+
+
+def test_a_wait_that_a_file_not_linted_still_holds_has_not_moved(door):
+    door.write("pyproject.toml", CONFIGURED)
+    door.write("base.py", WITH_KERNEL)
+    door.write("other.py", "import torch\n\n\ndef add(a, b):\n    return a + b\n")
+    door("lint", "--all", "--write-baseline", "known.json")
+    other = door.write("other.py", WITH_KERNEL.replace("Base", "Other").replace("x1.sum()", "x1.mean()"))
+    assert door("lint", "--all", "other.py").lines == [("other.py", 6, "tensor-in-condition")]
+    assert door("lint", "--all").lines == [("other.py", 6, "tensor-in-condition")], "as all files together say"
+    assert door("lint", "--all", "--fix", "other.py").code == 1
+    door.write("base.py", WITH_KERNEL.replace("torch.eq(x1, x2).all()", "self.same(x1, x2)"))
+    other.write_text(WITH_SAME)
+    assert door("lint", "--all", "other.py").lines == [], "it was taken out into a method that is called"
+
+
+WITH_KERNEL = """\
+import torch
+
+class Base(torch.nn.Module):
+    def forward(self, x1: torch.Tensor, x2: torch.Tensor):
+        x1 = x1.cuda()
+        if torch.eq(x1, x2).all():
+            return super().forward(x1, x2)
+        return x1.sum()
+"""
+WITH_SAME = """\
+import torch
+
+class Other:
+    def same(self, x: torch.Tensor, y: torch.Tensor):
+        x = x.cuda()
+        if torch.eq(x, y).all():
+            return True
+"""
