@@ -1,12 +1,12 @@
 """What the last rank of a collective was late by: what it did itself, or what is left of a start that was late.
 
 ```text
-rank 0   begin |--|-- waits in a sync for the collective -->|----| asks for the next one
-rank 1                  begin, late |--| asks, and all end  |---------| asks for the next one as late as what it did not get done
+rank 0   begins |--| asks, and waits in a sync .................|----| asks again
+rank 1                                begins, late |--| asks    |---------| asks again, late by what it had no time for
 ```
 
-A host that begins later than the others is behind until these have waited for it in their syncs. So much of how far it is behind
-as it did not spend itself since is still its late start, however many collectives later.
+A host that begins later than the others is behind until these have waited for it in their syncs. As far as it did not spend
+longer itself since, that it is behind is still its late start, however many collectives later.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Who = Sequence[tuple[int, int]]
 
 
 class LateCauses:
-    """Told the collectives in the order in which their last ranks come; `begins` are of the recordings, ns of the job's clock."""
+    """Told the collectives in the order in which their last ranks come. `begins` are those of the recordings, on one clock."""
 
     def __init__(self, ranks: Sequence[Rank], begins: Sequence[float]) -> None:
         self._ranks, self._begins = ranks, np.array(begins)

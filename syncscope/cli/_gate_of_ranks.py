@@ -190,8 +190,8 @@ def _late_starts(found: JobReport, ranks: Sequence[Rank]) -> str:
     if not of_a_step or not waited or (ns := max(waited.values())) < HARDLY * of_a_step:
         return ""
     return (
-        f"{WAIT} does not count a late start and what follows from it: the other ranks wait {100 * ns / of_a_step:.1f} % of a step for rank "
-        f"{max(waited, key=lambda rank: waited[rank])}, whose recording begins later than theirs"
+        f"{WAIT} does not count a late start and what follows from it: the other ranks wait {100 * ns / of_a_step:.1f} % of a "
+        f"step for rank {max(waited, key=lambda rank: waited[rank])}, whose recording begins later than theirs"
     )
 
 
