@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.devices import is_device
 from syncscope.codemod.proofs import one_device
-from syncscope.model.fact import Device
+from syncscope.model.fact import Device, Value
 from syncscope.project.syntax import last_word, statements
 from syncscope.tensors.torch.signatures import FACTORIES
 
@@ -23,10 +23,12 @@ def apart(function: Function, tensors: Sequence[ast.expr]) -> bool:
 
 
 def wants_number(function: Function, outer: ast.AST, part: ast.AST) -> bool:
-    """Whether a tensor of the host is computed with a part of an expression: a number of Python's goes there, one of the device
-    does not.
+    """Whether a tensor of the host is computed with a part of an expression, or written by it: a number of Python's goes there,
+    a tensor of the device does not, or is waited for.
     """
     match outer:
+        case ast.Assign(targets=[ast.Subscript(value=whole)], value=value) if value is part:
+            return function.fact(whole).kind is Value.ARRAY or made_on_host(function, whole)
         case ast.AugAssign(target=target) if part is not target:
             return made_on_host(function, target)
         case ast.BinOp(left=left, right=right):

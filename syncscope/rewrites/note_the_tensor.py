@@ -8,8 +8,9 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.reads import detached, tensor_read
 from syncscope.codemod.proofs import one_value
+from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
-from syncscope.model.fact import Site
+from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
 
 ROUNDS = True
@@ -117,6 +118,7 @@ OF_LIGHTNING = set("on_step on_epoch prog_bar logger sync_dist rank_zero_only ad
 LOGGED = "it is kept in the tensor's own dtype, and read where it is written down"
 SUMMED = "then is a tensor: read it where it is written down; what compares or prints it before waits there"
 HELD = "then holds tensors: read them where they are written down, all at once; what compares or prints them before waits there"
+WRITTEN = "must be on the device that the tensor is on"
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
@@ -134,14 +136,50 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     holder = "" if logged else _holder(function, noted, entry)
     if not logged and not holder:
         return None
+    if why := _takes_a_number(function, entry):
+        return function.declines(site.node, why)
     draft = Draft(function)
     value = detached(function, tensor)
     kept = not logged and _may_change(function, value)  # Lightning keeps a copy of its own
     draft.replace(site.node, "{t}.detach().clone()" if kept else "{t}.detach()", t=value)
     if not logged:
-        return draft.fix("note the tensor", Safety.SUGGEST, f"{holder} {HELD}")
+        return draft.fix(
+            "note the tensor", Safety.SUGGEST, f"{holder} {WRITTEN if _is_tensor(function, entry) else HELD}"
+        )
     sure = isinstance(call, ast.Call) and OF_LIGHTNING.intersection(k.arg or "" for k in call.keywords)
     return draft.fix("note the tensor", Safety.UNSAFE if sure else Safety.SUGGEST, LOGGED)
+
+
+def _takes_a_number(function: Function, entry: ast.AST | None) -> str:
+    """Why what is written into is, or may be, no list or dict: into a tensor of the host the host would write with the same wait,
+    and an array takes none of a device; "" where it takes a tensor without a wait.
+    """
+    match entry:
+        case ast.Assign(targets=[ast.Subscript(value=holder, slice=key)]):
+            fact, name = function.fact(holder), function.file.quote(holder)
+        case _:
+            return ""
+    if fact.kind is Value.ARRAY:
+        return f"{name} is an array of numpy's, which takes no tensor of a device: a list takes it"
+    if fact.kind is Value.SEQUENCE or fact.on_device:
+        return ""
+    if made_on_host(function, holder):
+        return (
+            f"{name} is on the host, so to write a tensor there waits as well: a list, or one on the device, takes it"
+        )
+    numbered = any(isinstance(n, ast.Slice) or function.fact(n).kind is Value.SCALAR for n in _parts(key))
+    return f"nothing says that {name} is a list, or on the device" if numbered else ""
+
+
+def _is_tensor(function: Function, entry: ast.AST | None) -> bool:
+    match entry:
+        case ast.Assign(targets=[ast.Subscript(value=holder)]):
+            return function.fact(holder).is_tensor
+    return False
+
+
+def _parts(key: ast.expr) -> list[ast.expr]:
+    return key.elts if isinstance(key, ast.Tuple) else [key]
 
 
 def _may_change(function: Function, tensor: ast.expr) -> bool:
@@ -254,6 +292,8 @@ def _total(function: Function, noted: ast.expr, entry: ast.AST | None) -> str:
                     return ""
         case _:
             return ""
+    if made_on_host(function, total):
+        return ""
     own = [n for n in function.every(ast.Attribute) if n.attr == total.attr and isinstance(n.ctx, ast.Load)]
     inside = {id(n) for n in ast.walk(function.statement(noted) or noted)}
     return function.file.text(total) if all(id(n) in inside for n in own) else ""

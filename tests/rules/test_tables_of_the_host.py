@@ -71,3 +71,64 @@ def test_a_queue_of_the_host_is_written_from_a_number(made, rewritten):
         "    ptr = (ptr + batch_size) % queue.shape[1]\n    queue_ptr[0] = ptr\n    return queue\n"
     )
     assert ("ptr = int(queue_ptr)" not in fixed(code, allowed=FIXES)) is rewritten
+
+
+WRITES = {
+    "as it is": ("loss.item()", "loss.detach()"),
+    "by another function": ("float(loss)", "loss.detach()"),
+    "at least": ("max(loss.item(), 0.0)", "loss.detach().clamp(min=0.0)"),
+}
+TRAINING = """\
+import numpy as np
+import torch
+
+
+def train(model, loader, optimizer, count, kept):
+    losses = {made}
+    for k, batch in enumerate(loader):
+        loss = model(batch.cuda(non_blocking=True)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses[{at}] = {written}
+    return losses
+"""
+
+
+@pytest.mark.parametrize("written", WRITES)
+@pytest.mark.parametrize(
+    ("made", "at"),
+    [("torch.zeros(count)", "k"), ("torch.zeros(2, count)", "0, k"), ("np.zeros(count)", "k")],
+)
+def test_what_does_not_live_on_the_device_is_written_with_a_number(made, at, written):
+    code = TRAINING.format(made=made, at=at, written=WRITES[written][0])
+    assert fixed(code, "host-read") == code
+
+
+@pytest.mark.parametrize("written", WRITES)
+def test_what_lives_on_the_device_is_written_with_a_tensor(written):
+    code = TRAINING.format(made="torch.zeros(count, device='cuda')", at="k", written=WRITES[written][0])
+    assert f"losses[k] = {WRITES[written][1]}\n" in fixed(code, "host-read")
+
+
+@pytest.mark.parametrize("made", ["[0.0] * count", "{}"])
+def test_what_holds_anything_is_written_with_a_tensor(made):
+    assert "losses[k] = loss.detach()\n" in fixed(
+        TRAINING.format(made=made, at="k", written="loss.item()"), "host-read"
+    )
+
+
+def test_what_may_be_an_array_is_written_with_a_number():
+    code = TRAINING.format(made="kept", at="k", written="loss.item()")
+    assert fixed(code, "host-read") == code
+
+
+def test_a_total_of_the_host_is_added_to_with_a_number():
+    code = (
+        f"{HEAD}class Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.total = torch.tensor(0.0)\n\n"
+        "    def training_step(self, x: torch.Tensor):\n        loss = self(x).square().mean()\n"
+        "        self.total += loss.item()\n        return loss\n"
+    )
+    assert fixed(code, "host-read") == code
+    assert "+= loss.detach()\n" in fixed(code.replace("torch.tensor(0.0)", "0.0"), "host-read")
