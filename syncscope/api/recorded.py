@@ -123,8 +123,8 @@ def try_fixes(
 
 
 def _print(rows: Callable[[int], Iterable[Any]]) -> None:
-    from rich.console import Console
+    from syncscope.exporters._narrow import Narrow
 
-    console = Console(highlight=False)
+    console = Narrow(highlight=False)
     for row in rows(console.width):
         console.print(row)

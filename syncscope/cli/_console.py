@@ -29,9 +29,9 @@ COMMAND = re.compile(rf"^((?:[^\S\n]|{COLOR})*):(?=:[^\n]*::)|(?<=#)#(?=(?:vso|t
 
 def console(stderr: bool = False) -> Console:
     """A console as wide as the terminal is, within reason; `COLUMNS` is obeyed where there is no terminal."""
-    from rich.console import Console
+    from syncscope.exporters._narrow import Narrow
 
-    class Ours(Console):
+    class Ours(Narrow):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # rich would exit with 1
 
@@ -39,6 +39,13 @@ def console(stderr: bool = False) -> Console:
     made = Ours(file=stream, highlight=False, markup=False, emoji=False)
     made.width = min(made.width, WIDEST) if made.is_terminal or "COLUMNS" in os.environ else WIDTH
     return made
+
+
+def columns(stream: Any) -> int | None:
+    """How wide a terminal there is; None where lines go elsewhere, as to `grep`, which is to find each whole."""
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns if stream.isatty() else None
 
 
 def echo(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from syncscope.model.report import Report
 
 HEADS = ("rank", "step ms", "after", "change", "idle ms", "after", "exposed ms", "after", "")
+SPARE = ((6, 7), (4, 5))  # of these, what goes where a terminal has no room for all
 
 
 class JobFolder(NamedTuple):
@@ -174,21 +175,18 @@ def _missing(found: JobComparison) -> Iterator[str]:
 
 def _show(found: JobComparison, before: JobFolder, after: JobFolder) -> None:
     """Print it for people."""
-    from rich.table import Table
-
     from syncscope.cli._console import console
     from syncscope.cli._diff_shown import show
+    from syncscope.cli._fitting import fitted
 
     out = console()
     out.print(f"{len(found.ranks)} ranks of {visible(before.name)} and of {visible(after.name)}\n")
     if lead := _lead(found, after):
         out.print(f"{lead}\n")
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in HEADS:
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
-    for row in _rows(found):
-        table.add_row(*row)
+    table, gone = fitted(HEADS, [*_rows(found)], [not name for name in HEADS], out.width, SPARE)
     out.print(table)
+    if gone:
+        out.print(f"no room for {', '.join(gone)}: a wider terminal has them", style="dim")
     for line in _missing(found):
         out.print(line)
     for number, name in _in_full(found):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from syncscope.cli import _diff_tables
+from syncscope.cli._fitting import fitted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,6 +19,8 @@ STYLES = {
     "changed": "yellow",
 }
 MOST_WORK = 12  # kernels in a table
+_Pair = tuple[float | None, float | None]
+_Row = tuple[str, tuple[str, ...], _Pair, _Pair]  # a word, what it is of, how often, how long
 
 
 def show(found: Comparison, before: str, after: str) -> None:
@@ -49,43 +52,34 @@ def show(found: Comparison, before: str, after: str) -> None:
         out.print(sentence(found), style="yellow")
         return
     rows = _diff_tables.lines(found)
-    lines = _table(("line", "op"), ("syncs", "blocked"))
-    for row in rows:
-        _add(lines, row.word, (shortened(row.place, max(12, out.width - 60)), row.op), row.counts, row.blocked)
-    out.print(lines if rows else "neither waits for the device")
+    lines = [(row.word, (row.place, row.op), row.counts, row.blocked) for row in rows]
+    out.print(
+        _table(("line", "op"), ("syncs", "blocked"), lines, out.width) if rows else "neither waits for the device"
+    )
     out.print()
     if work := _diff_tables.kernels(found):
         wide, known = max(12, (out.width - 50) // 2), any(row.place for row in work)
-        kernels = _table(("kernel or copy", "of line")[: 1 + known], ("number", "takes"))
-        for one in work[:MOST_WORK]:
-            cells = (shortened(one.name, wide), shortened(one.place, wide))[: 1 + known]
-            _add(kernels, one.word, cells, one.counts, one.times)
-        out.print(kernels)
+        kernels = [
+            (one.word, (shortened(one.name, wide), one.place)[: 1 + known], one.counts, one.times)
+            for one in work[:MOST_WORK]
+        ]
+        out.print(_table(("kernel or copy", "of line")[: 1 + known], ("number", "takes"), kernels, out.width))
         out.print(f"and {len(work) - MOST_WORK} more\n" if len(work) > MOST_WORK else "", style="dim")
     if not first:
         out.print(sentence(found))
 
 
-def _table(words: Sequence[str], figures: tuple[str, str]) -> Table:
-    """An empty table of what changed: what became of it, these words of it, how often it is, and how long in ms."""
-    from rich.table import Table
-
-    made = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("", *words):
-        made.add_column(name, no_wrap=True)
-    for name in (f"{figures[0]} before", "after", f"{figures[1]} ms before", "after"):
-        made.add_column(name, justify="right", min_width=7)
-    return made
-
-
-def _add(
-    table: Table,
-    word: str,
-    words: Sequence[str],
-    counts: tuple[float | None, float | None],
-    times: tuple[float | None, float | None],
-) -> None:
-    """A row of such a table."""
-    told = ["" if count is None else f"{count:.3g}" for count in counts]
-    told += ["" if ns is None else _diff_tables.number(ns, 1e6) for ns in times]
-    table.add_row(word, *words, *told, style=STYLES.get(word, ""))
+def _table(words: Sequence[str], figures: tuple[str, str], rows: Sequence[_Row], width: int) -> Table:
+    """What changed: what became of it, these words of it, how often it is, and how long in ms."""
+    heads = ("", *words, f"{figures[0]} before", "after", f"{figures[1]} ms before", "after")
+    cells = [
+        (
+            word,
+            *said,
+            *("" if count is None else f"{count:.3g}" for count in counts),
+            *("" if ns is None else _diff_tables.number(ns, 1e6) for ns in times),
+        )
+        for word, said, counts, times in rows
+    ]
+    are_words = [n <= len(words) for n in range(len(heads))]
+    return fitted(heads, cells, are_words, width, styles=[STYLES.get(word, "") for word, *_ in rows])[0]

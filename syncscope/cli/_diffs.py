@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from syncscope.exporters._alike import FixWords, like_it, with_twins
 from syncscope.exporters._diff import unified
+from syncscope.exporters._over_lines import over_lines
 from syncscope.model.finding import Edit, Finding, Fix
 from syncscope.model.words import visible
 
@@ -28,7 +29,7 @@ def patch(linted: Linted, color: bool) -> str:
     return "".join(unified(name, before, after, color=color) for name, before, after in linted.patches())
 
 
-def each(linted: Linted, color: bool) -> str:
+def each(linted: Linted, color: bool, width: int | None) -> str:
     """Each fix with its safety, what it changes, and its diff upon those before it; of twins all together."""
     from syncscope.linter.notebooks import presented
     from syncscope.linter.source import disjoint
@@ -52,7 +53,7 @@ def each(linted: Linted, color: bool) -> str:
         pieces.append(f"{where}: {finding.rule}{also}{like}\n")
         ways = zip(*map(ways_of, (finding, *twins)), strict=True)
         for number, (said, same) in enumerate(zip(offers.of(finding), ways, strict=True)):
-            pieces.append(f"  {visible(said)}\n")
+            pieces.append(f"{over_lines(f'  {visible(said)}', width, '    ')}\n")
             edits = edits_of(same)
             if (first := told.setdefault((id(source), edits), where)) != where:
                 pieces.append(f"  the diff is the one at {first}\n")

@@ -98,7 +98,7 @@ def ask_file(
 
 def question(source: SourceFile, finding: Finding) -> str:
     """Show a finding and its fix, and ask: y, n, a or q."""
-    from syncscope.cli._console import paints
+    from syncscope.cli._console import columns, paints
     from syncscope.exporters._diff import unified
     from syncscope.exporters._source_frame import frame
     from syncscope.linter.notebooks import presented
@@ -108,7 +108,7 @@ def question(source: SourceFile, finding: Finding) -> str:
     color = paints(sys.stdout)
     shown = presented(source, finding)
     lines = source.texts()[shown.source_name].decode("utf-8", "replace").split("\n")
-    echo(frame(all_visible(shown), lines, color=color))
+    echo(frame(all_visible(shown), lines, color=color, width=columns(sys.stdout)))
     assert finding.fix is not None
     for name, before, after in source.versions(finding.fix.edits):
         echo(unified(name, before, after, color=color), nl=False)

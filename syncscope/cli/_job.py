@@ -233,14 +233,13 @@ def show(found: JobReport, whole: bool = False) -> None:
 
 def show_table(told: JobTable) -> None:
     """Print a table."""
-    from rich.table import Table
-
     from syncscope.cli._console import console
-    from syncscope.cli._job_tables import Words
+    from syncscope.cli._fitting import fitted
+    from syncscope.cli._job_tables import SPARE, Words
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in told.columns:
-        table.add_column(name, justify="left" if isinstance(name, Words) else "right")
-    for row in told.rows:
-        table.add_row(*row)
-    console().print(table)
+    out = console()
+    spare = [[told.columns.index(name)] for name in SPARE if name in told.columns]
+    table, gone = fitted(told.columns, told.rows, [isinstance(name, Words) for name in told.columns], out.width, spare)
+    out.print(table)
+    if gone:
+        out.print(f"no room for {', '.join(gone)}: a wider terminal has them", style="dim")

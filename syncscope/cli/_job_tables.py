@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from syncscope.analysis.rank_times import RankTimes
 
 SHOWN = 12  # ranks and collectives in a table
+SPARE = ("copies alone", "of it overlapped", "compute", "exposed communication", "saved if only it never syncs")
+"""What goes where a terminal has no room for all columns, the first to go first."""
 
 
 class Words(str):

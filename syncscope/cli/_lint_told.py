@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from syncscope import files
-from syncscope.cli._console import echo, harmless, painted, paints
+from syncscope.cli._console import columns, echo, harmless, painted, paints
 from syncscope.cli._lint_conflicts import TEXT
 from syncscope.model.words import visible
 
@@ -42,11 +42,12 @@ def exporter(said: dict[str, Any]) -> ModuleType | None:
 
 def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
     """Print what was asked for; the exit code."""
+    width = None if output.path else columns(sys.stdout)
     if said["diff"]:
         from syncscope.cli import _diffs
 
-        diffs = _diffs.patch if said["fix"] else _diffs.each
-        output.write(diffs(linted, output.color), exact=True)
+        diffs = _diffs.patch(linted, output.color) if said["fix"] else _diffs.each(linted, output.color, width)
+        output.write(diffs, exact=True)
     elif said["statistics"]:
         from syncscope.cli._statistics import statistics
 
@@ -57,17 +58,19 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
         shown, provenance = list(linted.shown), said["explain_finding"]
         also = _long_list.also([] if said["quiet"] else [*linted.shown_also], color=output.color)
         if len(shown) > MANY and said["form"] is None and not provenance and not output.path:
-            output.write(_long_list.text(shown, linted.sources, color=output.color) + also)
+            output.write(_long_list.text(shown, linted.sources, color=output.color, width=width) + also)
         else:
-            output.write(_source_frame.text(shown, linted.sources, color=output.color, provenance=provenance) + also)
+            frames = _source_frame.text(shown, linted.sources, color=output.color, provenance=provenance, width=width)
+            output.write(frames + also)
     else:
         export = getattr(said["exporter"], "export_findings", said["exporter"].export)
         output.write(export(linted.report(quiet=said["quiet"])), commands=getattr(said["exporter"], "COMMANDS", False))
     if said["exporter"] is None and not said["quiet"]:
+        from syncscope.exporters._over_lines import over_lines
         from syncscope.linter.summary import summary
 
         for line in summary(linted, fixed=said["fix"], unsafe=said["unsafe_fixes"], dry=said["diff"]):
-            echo(line, err=True)
+            echo(over_lines(line, columns(sys.stderr), "  "), err=True)
     worst = complain(linted)
     return worst or int(bool(linted.presented) and not said["exit_zero"])
 

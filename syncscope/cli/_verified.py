@@ -111,7 +111,7 @@ def show(found: Verification, written: bool) -> None:
     out.print(Rule(Text(f"verify {visible(found.program)}", "bold"), align="left", style="dim"))
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim")
-    grid.add_column()
+    grid.add_column(overflow="fold")
     for name, text in summary(found):
         grid.add_row(name, text)
     out.print(grid)
@@ -233,7 +233,7 @@ def each(found: Verification) -> Table:
     fixes, order = found.fixes, [*COLORS]
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
-    grid.add_column()
+    grid.add_column(overflow="fold")
     for fix in sorted(fixes, key=lambda fix: (order.index(found.stands(fix)), fix.path, fix.line)):
         alone = f"by itself a step is {interval(fix.ratio)} of what it was" if _says(fix.ratio) else ""
         computes = f"values {fix.values}" if fix.values else ""

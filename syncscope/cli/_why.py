@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from syncscope.cli._console import echo
+from syncscope.cli._console import columns, echo
 from syncscope.model.words import visible
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def why(path: str, line: int, files: Files, said: dict[str, Any]) -> Linted:
     """Say of each wait at a line that is known whether it is shown as things stand, and why; `files` is this one alone. What
     was found in it."""
     from syncscope.exporters import _source_frame
+    from syncscope.exporters._over_lines import over_lines
     from syncscope.linter.config import Configs
     from syncscope.linter.gathering import gather
     from syncscope.linter.run import Files
@@ -38,12 +40,13 @@ def why(path: str, line: int, files: Files, said: dict[str, Any]) -> Linted:
     shown = gather(files)
     configs = Configs(files.configs.named, files.configs.isolated)
     every = gather(Files((path,), {"rules": said["rules"] or None, "backend": said["backend"], **WHOLE}, configs))
+    width = columns(sys.stdout)
     told = _Told(shown, files.config(path))
     silenced = [found for one in every.done for found in one.checked.silenced]
     found = [each for each in (*every.told, *silenced) if each.place.line <= line <= each.end_line]
     for one in found:
-        echo(_source_frame.text([one], every.sources, provenance=True).rstrip())
-        echo(f"    = {told.of(one)}\n")
+        echo(_source_frame.text([one], every.sources, provenance=True, width=width).rstrip())
+        echo(over_lines(f"    = {told.of(one)}", width, "      ") + "\n")
     if not found:
         lines = sorted({each.place.line for each in (*every.told, *silenced)}, key=lambda n: abs(n - line))[:3]
         near = f"; the nearest that may are in line {', '.join(map(str, sorted(lines)))}" if lines else ""

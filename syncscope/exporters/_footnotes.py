@@ -30,7 +30,7 @@ def rows(report: Report, width: int, whole: bool = True) -> Iterator[RenderableT
     """How the figures are to be read, the findings that never ran, and what was lost; in short, where to read of it."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(style="dim")
+    grid.add_column(style="dim", overflow="fold")
     if whole:
         for name, meaning in legend(report, width):
             grid.add_row(name, meaning)

@@ -15,12 +15,14 @@ from syncscope.model.worth import turn
 FIRST = 10  # that are shown with their code
 
 
-def text(findings: Sequence[Finding], sources: Mapping[str, bytes], *, color: bool = False) -> str:
+def text(
+    findings: Sequence[Finding], sources: Mapping[str, bytes], *, color: bool = False, width: int | None = None
+) -> str:
     """The first of them, by worth, as each is shown alone; then a line for each of the others, in the order that they have."""
     groups = folded(findings)
     first = sorted(groups, key=lambda group: min(map(turn, group)))[:FIRST]
     shown = {id(group) for group in first}
-    said = [_source_frame.text([], sources, color=color, groups=first)]
+    said = [_source_frame.text([], sources, color=color, groups=first, width=width)]
     for group in groups:
         if id(group) not in shown:
             (line,) = concise.text(group[:1], color=color).splitlines()

@@ -8,6 +8,8 @@ from typing import TypeVar
 from rich.console import Console
 from rich.text import Text
 
+from syncscope.exporters._narrow import narrowed
+
 MARGIN = "    "
 Name = TypeVar("Name", bound=str)
 
@@ -23,5 +25,5 @@ def fitting(columns: Sequence[tuple[Name, int, int]], width: int) -> list[tuple[
 
 def note(said: Text | str, width: int, margin: str = MARGIN) -> Iterator[Text]:
     """Words below a row, dim where they have no style of their own, over as many lines as they take."""
-    text = Text(said, "dim") if isinstance(said, str) else said
-    yield from (Text.assemble(margin, part) for part in text.wrap(Console(), width - len(margin)))
+    text, room = Text(said, "dim") if isinstance(said, str) else said, width - len(margin)
+    yield from (Text.assemble(margin, part) for part in narrowed(text, room).wrap(Console(), room))

@@ -6,10 +6,11 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 from syncscope.exporters._alike import FixWords, like_it, with_twins
+from syncscope.exporters._over_lines import over_lines
 from syncscope.model.finding import CONFIDENCE, Finding, Fix
 from syncscope.model.words import visible
 
-WIDEST = 140  # columns of source shown; a longer line is cut around the arrows
+WIDEST, LEAST = 140, 40  # columns of source shown; a longer line is cut around the arrows
 STYLES = {"error": "31;1", "warning": "33;1", "note": "36;1", "place": "1", "rule": "35", "dim": "2", "fix": "32"}
 
 
@@ -20,9 +21,10 @@ def text(
     color: bool = False,
     provenance: bool = False,
     groups: Sequence[Sequence[Finding]] | None = None,
+    width: int | None = None,
 ) -> str:
     """All findings, one below the other. `provenance` adds how each is known. Of `groups` the first of each is shown, and where
-    the others are that have the same to say."""
+    the others are that have the same to say. No line is longer than a given `width`, but for names and commands."""
     lines = {name: source.decode("utf-8", "replace").split("\n") for name, source in sources.items()}
 
     def line_of(finding: Finding) -> str:
@@ -42,7 +44,7 @@ def text(
                 mended = [f"the fix {which} mends this, too"]
         mended += [like_it(twins)] if twins else []
         known = lines.get(finding.source_name, [])
-        said.append(f"{frame(finding, known, color=color, provenance=provenance, mended=mended)}\n\n")
+        said.append(f"{frame(finding, known, color=color, provenance=provenance, mended=mended, width=width)}\n\n")
     return "".join(said)
 
 
@@ -53,6 +55,7 @@ def frame(
     color: bool = False,
     provenance: bool = False,
     mended: list[str] | None = None,
+    width: int | None = None,
 ) -> str:
     """One finding: its place and rule, the source with arrows, then notes; `mended` is what is said of its fix, if not all."""
 
@@ -61,13 +64,15 @@ def frame(
 
     where = f"{finding.source_name}:{finding.place.line}:{finding.column}"
     head = f"{paint('place', where)}: {paint(finding.severity, finding.severity)}: {finding.message}"
-    shown = [f"{head} [{paint('rule', finding.rule)}]"]
     gutter = " " * len(str(finding.place.line))
+    shown = [over_lines(f"{head} [{paint('rule', finding.rule)}]", width, f"  {gutter}   ")]
+    room = WIDEST if width is None else max(LEAST, min(WIDEST, width - len(f"  {gutter} | ......")))
     if 0 < finding.place.line <= len(lines):
-        line, arrows = excerpt(lines[finding.place.line - 1].rstrip("\r"), finding)
+        line, arrows = excerpt(lines[finding.place.line - 1].rstrip("\r"), finding, room)
         shown.append(f"  {paint('dim', f'{finding.place.line} |')} {line}")
         shown.append(f"  {gutter} {paint('dim', '|')} {paint(finding.severity, arrows)}")
-    shown += [f"  {gutter} {paint('dim', '=')} {note}" for note in notes(finding, provenance, mended)]
+    told = (f"  {gutter} {paint('dim', '=')} {note}" for note in notes(finding, provenance, mended))
+    shown += [over_lines(note, width, f"  {gutter}   ") for note in told]
     return "\n".join(shown)
 
 
@@ -85,17 +90,17 @@ def notes(finding: Finding, provenance: bool, mended: list[str] | None) -> list[
     return said
 
 
-def excerpt(line: str, finding: Finding) -> tuple[str, str]:
-    """The line, cut where it is long, and the arrows below it, aligned whatever its letters are."""
+def excerpt(line: str, finding: Finding, room: int = WIDEST) -> tuple[str, str]:
+    """The line, cut where it is longer than there is room, and the arrows below it, aligned whatever its letters are."""
     start = min(finding.column - 1, len(line))
     end = min(finding.end_column - 1, len(line)) if finding.end_line == finding.place.line else len(line.rstrip())
     left = 0
-    if len(line) > WIDEST:
-        left = max(0, min(start - WIDEST // 4, len(line) - WIDEST))
-    cut = line[left : left + WIDEST]
+    if len(line) > room:
+        left = max(0, min(start - room // 4, len(line) - room))
+    cut = line[left : left + room]
     before, under = cut[: start - left], cut[start - left : max(end - left, 0)]
     ahead = "..." if left else ""
-    behind = "..." if left + WIDEST < len(line) else ""
+    behind = "..." if left + room < len(line) else ""
     pad = "".join("\t" if c == "\t" else " " * width(c) for c in before)
     return ahead + shown(cut) + behind, " " * len(ahead) + pad + "^" * max(1, sum(map(width, under)))
 

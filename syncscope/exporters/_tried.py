@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
+from syncscope.exporters._rows import note
 from syncscope.model.words import visible
 
 
@@ -24,18 +25,14 @@ def rows(found: Mapping[str, Any] | None, width: int) -> Iterator[Text]:
         heading = "Not tried in the run"
     yield Text(heading, "bold")
     for fix in found["fixes"]:
-        yield Text.assemble(
-            (visible(f"{fix['path']}:{fix['line']}"), "bold"),
-            f"  {visible(fix['title'])} ({visible(fix['safety'])})",
-            no_wrap=True,
-            overflow="ellipsis",
-        )
+        place = visible(f"{fix['path']}:{fix['line']}"), "bold"
+        yield from note(Text.assemble(place, f"  {visible(fix['title'])} ({visible(fix['safety'])})"), width, "")
         said = "; ".join(part for part in (measured(fix), visible(fix["why"])) if part)
-        yield from _indented(said, width, "green" if fix["kept"] else "")
+        yield from note(Text(said, "green" if fix["kept"] else ""), width)
     if len([fix for fix in found["fixes"] if fix["ratio"] is not None]) > 1 and found["ratio"] is not None:
         yield Text.assemble(("all together", "bold"), f"  {measured(found)}")
-    for note in found["notes"]:
-        yield from _indented(visible(note), width, "dim", "")
+    for said in found["notes"]:
+        yield from note(visible(said), width, "")
 
 
 def measured(fix: Mapping[str, Any]) -> str:
@@ -47,10 +44,3 @@ def measured(fix: Mapping[str, Any]) -> str:
     if fix["values"]:
         said.append(f"values {visible(fix['values'])}")
     return ", ".join(said)
-
-
-def _indented(text: str, width: int, style: str, margin: str = "    ") -> Iterator[Text]:
-    from rich.console import Console
-
-    for part in Text(text, style).wrap(Console(width=width), width - len(margin)):
-        yield Text.assemble(margin, part)

@@ -101,9 +101,7 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
     named = "".join(name.rjust(size) for name, size in zip(heads, sizes, strict=True))
     yield Text(" " * room + named, "dim", no_wrap=True)
     if narrow:
-        yield Text(
-            f"no room for {', '.join(narrow)}: a wider terminal has them", "dim", no_wrap=True, overflow="ellipsis"
-        )
+        yield from note(f"no room for {', '.join(narrow)}: a wider terminal has them", width, "")
     margin = "      " if report.plan else "    "
     number = shown(report, whole)
     for index, line in enumerate(report.lines[:number]):

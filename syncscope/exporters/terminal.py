@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
 from syncscope.exporters import _by_line, _footnotes, _tried, _waiting, _what_if
 from syncscope.exporters import _figures as figures
+from syncscope.exporters._narrow import Narrow
 from syncscope.model.answer import Answer
 from syncscope.model.memory import MemoryUse
 from syncscope.model.report import Report
@@ -42,7 +43,7 @@ SHORTLY = {
 
 def export(report: Report) -> str:
     """The report as plain text, 100 columns wide."""
-    console = Console(file=io.StringIO(), width=WIDTH, color_system=None, legacy_windows=False, force_jupyter=False)
+    console = Narrow(file=io.StringIO(), width=WIDTH, color_system=None, legacy_windows=False, force_jupyter=False)
     console.print(render(report, WIDTH, whole=True))
     assert isinstance(console.file, io.StringIO)
     return "".join(line.rstrip() + "\n" for line in console.file.getvalue().splitlines())
@@ -257,7 +258,7 @@ def labelled(rows: Iterable[tuple[str, Text]]) -> Table:
     """The lines of the summary; a long one goes on below itself."""
     grid = Table.grid()
     grid.add_column(style="dim", width=LABEL, no_wrap=True)
-    grid.add_column()
+    grid.add_column(overflow="fold")
     for row in rows:
         grid.add_row(*row)
     return grid

@@ -87,7 +87,9 @@ def test_an_open_ratio_is_told_in_words_with_the_budget_that_would_decide() -> N
 
 
 def test_a_fix_that_stays_because_all_together_gain_is_not_called_kept() -> None:
-    finding: Any = SimpleNamespace(rule="host-read", safety=SimpleNamespace(value="safe"), title="", changes="")
+    finding: Any = SimpleNamespace(
+        rule="host-read", standing="safe", safety=SimpleNamespace(value="safe"), title="", changes=""
+    )
     fixes = [TriedFix("train.py", line, finding, finding, kept=True, values=EQUAL) for line in (1, 2, 3)]
     fixes[0].without, fixes[1].without = LONGER, OPEN
     found = Verification("train.py", ratio=SURE, values=EQUAL, fixes=fixes)
@@ -98,7 +100,9 @@ def test_a_fix_that_stays_because_all_together_gain_is_not_called_kept() -> None
 
 @pytest.mark.parametrize("turns", [1, 5])
 def test_a_ratio_of_one_turn_is_no_figure_of_a_fix(turns: int) -> None:
-    finding: Any = SimpleNamespace(rule="host-read", column=1, safety=SimpleNamespace(value="safe"), title="")
+    finding: Any = SimpleNamespace(
+        rule="host-read", column=1, standing="safe", safety=SimpleNamespace(value="safe"), title=""
+    )
     fix = TriedFix("train.py", 3, finding, finding, values=EQUAL, ratio=Ratio(1.3, 1.0, 1.6, turns))
     console = Console(width=200)
     with console.capture() as told:
@@ -225,7 +229,7 @@ def test_what_is_open_is_in_the_patch_and_called_so(
     (tmp_path / "train.py").write_text("a\n")
     changed = {str((tmp_path / "train.py").resolve()): (b"a\n", b"b\n")}
     finding: Any = SimpleNamespace(
-        rule="host-read", column=1, safety=SimpleNamespace(value="safe"), title="", changes=""
+        rule="host-read", column=1, standing="safe", safety=SimpleNamespace(value="safe"), title="", changes=""
     )
     fixes = [TriedFix("train.py", line, finding, finding, good=line == 2, values=EQUAL) for line in (1, 2)]
     found = Verification(
