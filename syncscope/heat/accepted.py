@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from syncscope.heat.timed import before_clock
 from syncscope.model.fact import Emitted, Fact, Value
 from syncscope.model.heat import Heat, Reason, Role
 from syncscope.model.ops import ASKED, COPIES, Family, Op
@@ -37,6 +38,8 @@ def accepted(wait: Emitted, function: ProjectFunction | None, heat: Heat, module
         return Reason.BY_DESIGN()
     if wait.op is Op.TIMING and heat.reason in (Reason.TRAINING, Reason.AROUND, Reason.LOOP):
         return Reason.CLOCK()
+    if before_clock(wait, module.tree if function is None else function.node):
+        return Reason.TIMED()
     if function is None:  # a script's own lines
         if _after_environment(wait, module.tree, module.source):
             return Reason.ENVIRONMENT()

@@ -45,6 +45,7 @@ LONGER = (5, 8)
 """Lines that code becomes longer from which on a reader asks what for: where a wait goes, and where many do."""
 NOT_PINNED = (TAKEN_OVER, OF_ANOTHER_LOADER)
 """What is said of copies whose memory nothing in sight pins."""
+TRUE_TIME = "it adds a wait, by which the time is true"
 _PASSES = frozenset((*IN_TRAINING, Reason.LOADER))
 """Of what stands in the loop over steps itself."""
 _FOR_A_PASS = frozenset((Family.READ, Family.EXPLICIT))
@@ -81,7 +82,7 @@ def without_gain(
 def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mapping[int, Finding], view: View) -> str:
     """Why steps gain little by a fix of these findings; "" where one may gain more."""
     if not any(_gains(finding, fix) for finding, _ in places):
-        return _beside(places[0][0].heat) or "it runs in few of them, or in none"
+        return TRUE_TIME if _of_clocks(places) else _beside(places[0][0].heat) or "it runs in few of them, or in none"
     if any(finding.heat.reason is Reason.OWN for finding, _ in places):
         return ""
     if any(each in fix.changes for each in NOT_PINNED):
@@ -113,6 +114,10 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
         line = next((line for site in sites if (line := _reads_anyway(fix, site, states, view))), 0)
         return f"line {line} is read on each pass of the loop all the same" if line else ""
     return ""
+
+
+def _of_clocks(places: Sequence[tuple[Finding, Site | None]]) -> bool:
+    return all(site is not None and site.op is Op.TIMING for _, site in places)
 
 
 def _as_a_number(fix: Fix, places: Sequence[tuple[Finding, Site | None]]) -> str:

@@ -157,6 +157,7 @@ class Reason(Enum):
     NOT_FUSED = WHOLE, "once a step, which a fused optimizer does not ask for"
     BY_DESIGN = SHORT, "by design, once a step"
     CLOCK = NOT, "a clock for the log: to wait for it would cost more than it tells"
+    TIMED = SHORT, "a clock is read right after, whose time is true by it"
     ASKED_AFTER = SHORT, "the test before has just waited: nothing is in flight"
     POSITIONS = SHORT, "looked for once, and the positions are what is needed"
     ASKED = SHORT, "{of}, and there the host needs what it asks for"

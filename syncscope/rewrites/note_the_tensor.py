@@ -151,8 +151,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 
 def _takes_a_number(function: Function, entry: ast.AST | None) -> str:
-    """Why what is written into is, or may be, no list or dict: into a tensor of the host the host would write with the same wait,
-    and an array takes none of a device; "" where it takes a tensor without a wait.
+    """Why what is written into is, or may be, no list or dict: to write into a tensor of the host waits as well, and an array
+    takes no tensor of a device; "" where it takes one without a wait.
     """
     match entry:
         case ast.Assign(targets=[ast.Subscript(value=holder, slice=key)]):

@@ -12,6 +12,8 @@ from syncscope.project.syntax import name_of, walk
 OTHERS = re.compile(
     rb"mps|xla|xpu|npu|hpu|ocl|opencl|directml|privateuse|accelerat|lightning|fabric|ignite|\.backends\b"
 )
+SENT_TO_CUDA = re.compile(rb"""\.cuda\(|["']cuda(:\d+)?["']""")
+ELSEWHERE = re.compile(rb"""is_available|device_count|["'](cpu|mps)["']""")
 PLAIN = re.compile(r"cuda(:\d+)?|cpu")
 
 
@@ -45,6 +47,15 @@ def _named_here(tree: ast.Module) -> bool:
 def is_device(name: str) -> bool:
     """Whether people call a device so."""
     return name.lower().endswith(("device", "device_type", "device_id", "device_name"))
+
+
+def needs_cuda(function: Function) -> bool:
+    """Whether a file runs where CUDA is, and nowhere else: it sends what it has there, and asks for nothing."""
+    return function.file.once("needs cuda", lambda: _sends_to_cuda(function.file.code))
+
+
+def _sends_to_cuda(code: bytes) -> bool:
+    return SENT_TO_CUDA.search(code) is not None and not ELSEWHERE.search(code)
 
 
 def _plain(value: ast.expr) -> bool:
