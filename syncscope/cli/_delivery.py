@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncscope import files
-from syncscope.cli import _outputs, _overview, _targets
+from syncscope.cli import _merged, _outputs, _overview, _targets
 from syncscope.cli._console import console, echo
 from syncscope.errors import UserError
 from syncscope.model.words import visible
@@ -31,7 +31,8 @@ class Delivery:
     def __init__(
         self, exporter: ModuleType, name: str, output: str | None, paths: Sequence[str], listed: bool, whole: bool
     ) -> None:
-        several, joins = len(paths) > 1, name in ("terminal", "json") or getattr(exporter, "JOINS", False)
+        several, of_findings = len(paths) > 1, {"findings"} == exporter.TAKES
+        joins = of_findings or name in ("terminal", "json") or getattr(exporter, "JOINS", False)
         self._exporter, self._name, self._output, self._whole = exporter, name, output, whole
         self._writes = hasattr(exporter, "write")  # a folder of its own
         self._each = self._one = False  # a file for each, in a folder; all in one file
@@ -45,6 +46,7 @@ class Delivery:
                 folder = f"--format {name} -o {called.with_suffix('')}/"
                 said = f"{len(paths)} recordings do not go into one file, {output}"
                 raise UserError(said, f"name a folder, `{folder}`, or one recording, as {visible(paths[-1])}")
+        self._merged = _merged.Merged() if several and of_findings and not self._each else None
         self._opened: Path | None = None  # the folder that a viewer is given, once there is something in it
         self._listed = name == "json" and (self._one or (output is None and (several or listed)))
         self._names = _targets.names(paths) if self._each else {}
@@ -65,7 +67,9 @@ class Delivery:
         """The report of one recording."""
         if self._rows is not None:
             self._rows.append(_overview.row(report, path))
-        if self._listed:
+        if self._merged is not None:
+            self._merged.take(report)
+        elif self._listed:
             self._objects.append(self._exporter.as_object(report))
         elif self._one:
             text = self._exporter.export(report)
@@ -77,6 +81,10 @@ class Delivery:
 
     def end(self) -> None:
         """There are no more."""
+        if self._merged is not None and self._output is None:
+            self._show(self._merged.report)
+        elif self._merged is not None:
+            self._texts.append(self._exporter.export(self._merged.report))
         text = json.dumps(self._objects, indent=2) if self._listed else "".join(self._texts)
         if self._one and self._output is not None and (self._objects or self._texts):
             _written(text, Path(self._output))

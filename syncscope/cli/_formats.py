@@ -63,6 +63,8 @@ def ends(output: str | None, suffix: str) -> bool:
 
 
 ENDINGS = {
+    "gitlab": (".gl-code-quality.json", "limits"),
+    "sarif": (".sarif", "limits"),
     "json": (".json", "for programs"),
     "html": (".html", "a page"),
     "markdown": (".md", "a table"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from syncscope.cli._limits import GivenLimit, judged
@@ -148,13 +148,13 @@ def _known_here(found: Answer, report: Report) -> str:
     return f", and with the rewrites that the source here offers {shown.likely('').strip()}"
 
 
-def as_findings(report: Report, path: str, given: Iterable[GivenLimit]) -> tuple[Finding, ...]:
+def as_findings(lines: Sequence[Line | JobLine], path: str, given: Iterable[GivenLimit]) -> tuple[Finding, ...]:
     """Those that do not hold, for formats of findings alone: an error, at the line that waits most, else at the recording."""
-    first = max((line for line in report.lines if line.place), key=lambda line: line.count, default=None)
+    first = max((line for line in lines if line.place), key=lambda line: line.count, default=None)
     at = first.place if first is not None and first.place else Place(path, 1)
-    places = [(at if limit.broken else Place(path, 1), limit.words) for limit in given if limit.held is not True]
+    places = [(at if limit.broken else Place(path, 1), limit) for limit in given if limit.held is not True]
     return tuple(
-        Finding(LIMIT, place, 1, place.line, 1, Span(0, 0), words, 3, severity="error") for place, words in places
+        Finding(LIMIT, place, 1, place.line, 1, Span(0, 0), limit.told, 3, severity="error") for place, limit in places
     )
 
 

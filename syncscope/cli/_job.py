@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from syncscope.cli import _formats, _limits, _outputs
+from syncscope.cli import _formats, _limits, _merged, _outputs
 from syncscope.cli._console import echo
 from syncscope.cli._parts import Steps
 from syncscope.cli._progress import Progress
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from syncscope.analysis.rank import Rank
     from syncscope.cli._job_tables import JobTable
     from syncscope.cli._limits import GivenLimit
+    from syncscope.model.report import Report
     from syncscope.model.trace import Trace
 
 
@@ -64,6 +65,16 @@ class KnownJob:
     def as_object(self) -> dict[str, Any]:
         """The job as JSON values."""
         return {"schema": 1} | _as_object(self.found) | {"problems": [error.message for error in self.problems]}
+
+    def limits_as_report(self, shown: bool) -> Report:
+        """Its limits: those that do not hold as findings, or all, where a format has them `shown` apart."""
+        from syncscope.cli._gate import as_findings
+        from syncscope.model.report import Report
+
+        if shown:
+            return Report(name=self.name, limits=tuple(replace(limit.shown, of=self.name) for limit in self.limits))
+        at = os.path.join(self.name, self.ranks[0].name)
+        return Report(name=self.name, findings=as_findings(self.found.lines, at, self.limits))
 
     @property
     def on_page(self) -> dict[str, Any]:
@@ -168,19 +179,11 @@ def told(known: KnownJob, view: JobView) -> int:
         from syncscope.cli._job_markdown import markdown
 
         _formats.written(markdown(known.found, known.name, known.limits, view.whole), view.output)
-    elif view.format_ == "junit":
-        _formats.written(junit(known.name, known.limits), view.output)
+    elif view.format_ != "terminal":
+        _merged.written([known.limits_as_report], view.format_, view.output)
     else:
         show(known.found, view.whole)
     return known.code
-
-
-def junit(name: str, limits: Sequence[GivenLimit]) -> str:
-    """The limits as tests."""
-    from syncscope.exporters import junit
-    from syncscope.model.report import Report
-
-    return junit.export(Report(name=name, limits=tuple(limit.shown for limit in limits))).rstrip()
 
 
 def written_page(shown: dict[str, Any], output: str) -> None:

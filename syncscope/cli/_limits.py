@@ -42,6 +42,11 @@ class GivenLimit:
     figure: str = ""
 
     @property
+    def name(self) -> str:
+        """What it is called, without its figure."""
+        return self.option.split()[0].removeprefix("--")
+
+    @property
     def holds(self) -> str:
         """That it holds, with what was found; "" where it does not, or nothing was found to be said."""
         return f"{self.of}{self.option} holds: {self.figure}" if self.held and self.figure else ""
@@ -56,7 +61,7 @@ class GivenLimit:
         """The same for formats that show what holds, too."""
         from syncscope.model.report import Limit
 
-        return Limit(self.of + self.option.split()[0].removeprefix("--"), self.held, self.words)
+        return Limit(self.name, self.held, self.words, self.of.removesuffix(": "))
 
     @property
     def error(self) -> UserError | None:
@@ -73,6 +78,11 @@ class GivenLimit:
         first, *rest = self.broken or ("",)
         said = "; ".join(line.strip() for line in rest)
         return f"{first}{' ' if first.endswith(':') else '; '}{said}" if rest else first
+
+    @property
+    def told(self) -> str:
+        """The same, with which of several it is of."""
+        return self.words if self.error is not None else self.of + self.words
 
 
 def judged(option: str, broken: Callable[[], Iterable[str]], figure: Callable[[], str] = str) -> GivenLimit:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from syncscope.cli import _formats, _outputs
+from syncscope.cli import _formats, _merged, _outputs
 from syncscope.cli._console import complain, console, echo
-from syncscope.cli._job import JobView, junit, known_job, show_table, told, written_page
+from syncscope.cli._job import JobView, known_job, show_table, told, written_page
 from syncscope.cli._job_tables import JobTable, Words, filled, job_name
 from syncscope.cli._overview import WHOLE
 from syncscope.errors import UserError
@@ -87,8 +87,8 @@ class _Kept:
             from syncscope.cli._job_markdown import markdown
 
             self._parts.append(markdown(known.found, known.name, known.limits, self._view.whole))
-        elif self._view.format_ == "junit":
-            self._parts += known.limits
+        elif self._view.format_ != "terminal":
+            self._parts.append(known.limits_as_report)
 
     def end(self, in_short: bool) -> None:
         """There are no more."""
@@ -107,8 +107,8 @@ class _Kept:
             from syncscope.cli._job_markdown import markdown_table
 
             _formats.written("\n\n".join([markdown_table(table), *self._parts]), view.output)
-        elif view.format_ == "junit":
-            _formats.written(junit("jobs", self._parts), view.output)
+        elif view.format_ != "terminal":
+            _merged.written(self._parts, view.format_, view.output)
         else:
             show_table(table)
             console().print(f"\n{SAID}", style="dim")

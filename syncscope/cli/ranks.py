@@ -18,7 +18,7 @@ from syncscope.cli._traces import max_size, no_trace, traces
 from syncscope.errors import UserError
 from syncscope.model.words import visible
 
-FORMATS = ("terminal", "json", "html", "markdown", "junit")
+FORMATS = ("terminal", "json", "html", "markdown", "junit", "github", "gitlab", "sarif", "concise")
 
 
 @click.command(short_help="Many ranks as one job: who waits for whom.")
@@ -38,7 +38,7 @@ FORMATS = ("terminal", "json", "html", "markdown", "junit")
 @_formats.options(
     FORMATS,
     "Write there: a page with the ranks side by side, and who waited for whom (.html), JSON (.json), tables (.md), or the "
-    "limits as tests (.junit.xml).",
+    "limits as tests (.junit.xml); github, gitlab, sarif and concise have those that do not hold.",
 )
 @_limits.number("--max-syncs-per-step", "most_syncs", when="a step of any rank has more syncs than that")
 @_limits.share("--max-saving", "most_saving", when="all syncs cost the job more of a step than that, in percent: 2%")

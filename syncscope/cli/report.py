@@ -112,14 +112,15 @@ def command(
 
     Exit code: 0 all well, 1 a limit is broken, 2 a file could not be read to its end or a limit not be judged.
     """
+    from dataclasses import replace
 
     from syncscope import api
     from syncscope.analysis.measured import with_measured
-    from syncscope.cli import _gate, _jobs, _left_behind, _traces
-    from syncscope.cli._console import complain
+    from syncscope.cli import _gate, _held_jobs, _jobs, _left_behind, _traces
     from syncscope.cli._delivery import Delivery
     from syncscope.cli._lean import return_large_arrays
     from syncscope.cli._measured import measured
+    from syncscope.cli._said_of_many import SaidOfMany
 
     return_large_arrays()
     if not any(name.endswith(_left_behind.SUFFIX) for name in files):
@@ -128,69 +129,70 @@ def command(
     exporter, name = chosen(format_, output)
     paths = _traces.traces(files)
     each = source or steps or pinned or no_price or verified
-    job, limited = _traces.ranks(paths), max_reads_per_step is not None or max_price is not None
-    if job and len(files) == 1 and limited and (each or not _as_job(name, output)):
-        raise UserError(
-            f"{visible(files[0])} holds {job} ranks of one job, which its limits are of; this is a report of each alone",
-            f"`syncscope ranks {files[0]}` takes the limits, and a report of one trace does",
-        )
+    most_of = {"most_syncs": max_reads_per_step, "most_saving": max_price, "most_wait": None}
     codes: list[int] = []
+    held: list[_held_jobs.HeldJob] = []
     if len(files) == 1 and not each and _as_job(name, output):
-        most_of = {"most_syncs": max_reads_per_step, "most_saving": max_price, "most_wait": None}
-        paths, codes = _as_jobs(paths, most, output, whole, most_of)
+        paths, codes = _as_jobs(paths, most, name, output, whole, most_of)
         if codes and (not paths or output):
             if paths:
                 echo(f"not on it: {len(paths)} other traces in {visible(files[0])}", err=True)
             return _worst(codes)
-    elif (name == "terminal" and output is None) or name == "json":
-        for where, own in _jobs.jobs(paths).items():
-            said = (
-                f"{len(own)} ranks of one job, each alone; what a line costs the job: syncscope ranks {visible(where)}"
-            )
-            echo(f"{said}\n" if name == "terminal" else f"{said} --format json", err=name != "terminal")
-    to = Delivery(exporter, name, output, paths, os.path.isdir(files[0]), whole)
-    if to.pages and not each and (found := _jobs.jobs(paths)):
+    else:
+        if len(files) == 1 and (max_reads_per_step is not None or max_price is not None):
+            paths = _jobs.newest_of_each(paths)
+            found = _jobs.jobs(paths)
+            several = len(found) > 1 or sum(map(len, found.values())) < len(paths)
+            held = _held_jobs.held_jobs(found, most, steps, most_of, several)
+        elif (name == "terminal" and output is None) or name == "json":
+            _say_what_is_one_job(_jobs.jobs(paths), name)
+    findings = {"findings"} == exporter.TAKES
+    shown = [job.name for job in held] if findings else []
+    to = Delivery(exporter, name, output, [*shown, *paths], os.path.isdir(files[0]), whole)
+    if to.pages and not each and (pages := _jobs.jobs(paths)):
         from syncscope.cli import _pages
 
-        codes, to.jobs = _pages.of_jobs(found, most, str(output), to.names)
-    failed = False
-    over: list[str] = []
-    notes: list[str] = []
+        codes, to.jobs = _pages.of_jobs(pages, most, str(output), to.names)
+    limits_apart = getattr(exporter, "LIMITS", False)
+    said = SaidOfMany()
+    for job in held:
+        if isinstance(job.known, UserError):
+            said.error(job.where, job.known)
+            continue
+        said.limits(job.where, job.known.limits)
+        if findings:
+            to.take(job.known.limits_as_report(limits_apart), job.name)
+    of_jobs = {path for job in held for path in job.paths}
     for path in paths:
         try:
             report = read(path, source, steps, not no_price, most, pinned)
             if report.coverage is not None and report.coverage.empty:
                 raise UserError(f"{path} is no recording of a program: {report.coverage.refusal}", report.coverage.hint)
-            given = list(_gate.limits(report, max_reads_per_step, max_price, pinned))
-            if {"findings"} == exporter.TAKES:
-                _say_if_nothing_was_linted(report, path, source)
-                report = _with_limits(report, path, given, getattr(exporter, "LIMITS", False))
-                if name == "github" and (said := _gate.in_no_file(report.findings)):
-                    echo(f"{visible(path)}: {said}", err=True)
+            of = f"{visible(path)}: " if len(paths) > 1 else ""
+            alone = path not in of_jobs
+            given = list(_gate.limits(report, max_reads_per_step, max_price, pinned)) if alone else []
+            given = [replace(limit, of=of) for limit in given]
+            if findings:
+                said.told(path, _why_nothing_was_linted(report, source))
+                report = _with_limits(report, path, given, limits_apart)
+                said.told(path, _gate.in_no_file(report.findings) if name == "github" else "")
             if getattr(exporter, "WORK", False):
                 report = api.with_work(report, measure=True)
             if verified is not None:
                 report = with_measured(report, measured(verified))
             to.take(report, path)
-            of = f"{visible(path)}: " if len(paths) > 1 else ""
-            for first, *rest in (limit.broken for limit in given if limit.broken):
-                over += [of + first, *rest]
-            notes += [of + limit.holds for limit in given if limit.holds]
+            said.limits(path, given)
             if any(limit.held and limit.option.startswith(_gate.SYNCS) for limit in given):
-                notes += [of + note for note in _gate.uncounted(report)]
-            for error in (limit.error for limit in given if limit.error is not None):
-                failed = True
-                complain(UserError(f"{path}: {error.message}", error.hint))
+                for note in _gate.uncounted(report):
+                    said.note(of + note)
             if report.trace is not None and report.trace.meta.get("cut") and not any(limit.error for limit in given):
-                said = f"{path} is cut off before the end of its events: the report is of what came before"
-                raise UserError(said, "copy it once more, or read more of it (--max-size)")
+                cut = f"{path} is cut off before the end of its events: the report is of what came before"
+                raise UserError(cut, "copy it once more, or read more of it (--max-size)")
         except UserError as error:
-            failed = True
-            complain(error if path in error.message else UserError(f"{path}: {error.message}", error.hint))
+            said.error(path, error)
     to.end()
-    for line in (*notes, *over):
-        echo(line, err=True)
-    return _worst([*codes, 1 if over else 2 if failed else 0])
+    said.end()
+    return _worst([*codes, said.code])
 
 
 def _worst(codes: Sequence[int]) -> int:
@@ -208,13 +210,13 @@ def _with_limits(report: Report, path: str, given: Sequence[_limits.GivenLimit],
     findings = tuple(figures.told(report))
     if shown:
         return replace(report, findings=findings, limits=tuple(limit.shown for limit in given))
-    return replace(report, findings=(*_gate.as_findings(report, path, given), *findings))
+    return replace(report, findings=(*_gate.as_findings(report.lines, path, given), *findings))
 
 
-def _say_if_nothing_was_linted(report: Report, path: str, source: Path | None) -> None:
-    """That a format which shows findings has none, where that is so because no source was there."""
+def _why_nothing_was_linted(report: Report, source: Path | None) -> str:
+    """Why a format which shows findings has none, where that is so because no source was there."""
     if report.sources:
-        return
+        return ""
     from syncscope.analysis.sources import ambiguous, elsewhere
 
     named = {place.path for place in report.trace.places} if report.trace is not None else set()
@@ -226,18 +228,25 @@ def _say_if_nothing_was_linted(report: Report, path: str, source: Path | None) -
         why, hint = "its source lies outside of the folder you work in", f"`--source {shlex.quote(folder)}`"
     else:
         why, hint = "none of the source files that it names is here", "--source DIR says where they lie"
-    echo(f"{visible(path)}: nothing was linted, for {why}: {hint}", err=True)
+    return f"nothing was linted, for {why}: {hint}"
 
 
 def _as_job(name: str, output: str | None) -> bool:
-    """Whether a job can be shown so: as a table for people, or as a page."""
-    return (name == "terminal" and output is None) or (
-        name == "html" and output is not None and bool(Path(output).suffix)
-    )
+    """Whether a job can be shown so: as a table for people, as markdown, or as a page."""
+    if output is None:
+        return name in ("terminal", "markdown")
+    return name in ("html", "markdown") and bool(Path(output).suffix)
+
+
+def _say_what_is_one_job(jobs: Mapping[str, list[str]], name: str) -> None:
+    """That recordings of which each is told alone are of one job."""
+    for where, own in jobs.items():
+        said = f"{len(own)} ranks of one job, each alone; what a line costs the job: syncscope ranks {visible(where)}"
+        echo(f"{said}\n" if name == "terminal" else f"{said} --format json", err=name != "terminal")
 
 
 def _as_jobs(
-    paths: Sequence[str], most: int, output: str | None, whole: bool, most_of: Mapping[str, float | None]
+    paths: Sequence[str], most: int, name: str, output: str | None, whole: bool, most_of: Mapping[str, float | None]
 ) -> tuple[list[str], list[int]]:
     """Report the jobs among these traces as jobs, held to limits: the traces that are of none, and an exit code of each.
 
@@ -249,7 +258,7 @@ def _as_jobs(
 
     newest = _jobs.newest_of_each(paths)
     found = _jobs.jobs(newest)
-    view = JobView("html" if output else "terminal", output, whole, most_of)
+    view = JobView(name, output, whole, most_of)
     codes, none = show_jobs(found, most, view)
     for error in none.values():
         echo(f"each alone, for {error.message}\n", err=True)

@@ -5,12 +5,12 @@ Format: https://github.com/testmoapp/junitxml (there is no official schema; this
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 from syncscope.exporters._source_frame import frame
 from syncscope.model.finding import Finding
-from syncscope.model.report import Report
+from syncscope.model.report import Limit, Report
 
 SUFFIX = ".junit.xml"
 TAKES = {"findings"}
@@ -26,8 +26,8 @@ def export(report: Report) -> str:
     broken = len(report.findings) + sum(limit.held is False for limit in report.limits)
     total = len(report.findings) + len(report.limits) + (not by_path)
     root = ET.Element("testsuites", name="syncscope", tests=str(total), failures=str(broken))
-    if report.limits:
-        root.append(_limits(report))
+    for of in dict.fromkeys(limit.of for limit in report.limits):
+        root.append(_limits(of or report.name, [limit for limit in report.limits if limit.of == of]))
     for path, findings in by_path.items():
         suite = ET.SubElement(root, "testsuite", name=path, tests=str(len(findings)), failures=str(len(findings)))
         for finding in findings:
@@ -43,14 +43,14 @@ def export(report: Report) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _limits(report: Report) -> ET.Element:
-    """The limits as a suite of the recording."""
-    count = {held: str(sum(limit.held is held for limit in report.limits)) for held in (False, None)}
-    suite = ET.Element("testsuite", name=report.name or "syncscope", tests=str(len(report.limits)))
+def _limits(of: str, limits: Sequence[Limit]) -> ET.Element:
+    """The limits as a suite of the recording, or of the job."""
+    count = {held: str(sum(limit.held is held for limit in limits)) for held in (False, None)}
+    suite = ET.Element("testsuite", name=of or "syncscope", tests=str(len(limits)))
     suite.set("failures", count[False])
     suite.set("errors", count[None])
-    for limit in report.limits:
-        one = ET.SubElement(suite, "testcase", name=limit.name, classname=report.name or "syncscope")
+    for limit in limits:
+        one = ET.SubElement(suite, "testcase", name=limit.name, classname=of or "syncscope")
         if limit.held is not True:
             ET.SubElement(one, "error" if limit.held is None else "failure", type="limit", message=limit.words)
     return suite

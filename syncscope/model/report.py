@@ -174,11 +174,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit for CI by its `name`, and whether it was `held`; None where that cannot be judged. `words` say why not."""
+    """A limit for CI by its `name`, and whether it was `held`; None where that cannot be judged. `words` say why not, and `of`
+    which recording or job among several it is of."""
 
     name: str
     held: bool | None
     words: str = ""
+    of: str = ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

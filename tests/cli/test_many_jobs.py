@@ -63,9 +63,7 @@ def test_several_jobs_as_json_a_page_markdown_and_tests(folder):
     assert told.startswith("| job | ranks | step ms |")
     assert told.count("### syncscope: `runs/") == 2
     tests = asked("runs", "--format", "junit", "--max-syncs-per-step", "5")[1]
-    assert re.findall(r'testcase name="(runs/\w+: [\w-]+)"', tests) == [
-        f"runs/{name}: max-syncs-per-step" for name in ("one", "two")
-    ]
+    assert re.findall(r'testcase name="max-syncs-per-step" classname="(\S+)"', tests) == ["runs/one", "runs/two"]
 
 
 def test_limits_are_of_each_job_and_name_it(folder):

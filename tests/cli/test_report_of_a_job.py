@@ -4,12 +4,13 @@ import json
 import re
 from dataclasses import replace
 
-from cli.recorded import outcome, ranks, recording, report
+import pytest
+from cli.recorded import SOURCE, outcome, ranks, recording, report
 from click.testing import CliRunner
 
 from syncscope import kineto
 from syncscope.cli import commands
-from syncscope.model.trace import Trace
+from syncscope.model.trace import Kind, Trace
 
 
 def model(page):
@@ -49,11 +50,115 @@ def test_a_job_is_one_page_and_its_limits_are_those_of_the_job(folder):
     code, _, err = outcome("job", "--max-saving", "1%")
     assert code == 1
     assert "the syncs cost the job" in err
-    for args in (("--format", "json"), ("--no-savings",)):  # which are of each rank alone
-        code, _, err = outcome("job", "--max-syncs-per-step", "5", *args)
-        assert code == 2
-        assert "job holds 2 ranks of one job, which its limits are of" in err
+    for args in (("--format", "json"), ("--no-savings",)):  # which tell each rank alone
+        code, out, err = outcome("job", "--max-syncs-per-step", "0.5", *args)
+        assert code == 1
+        assert out.count("worker") >= 2
+        assert "rank 0: 1 sync per step is more than the 0.5 allowed:" in err
     assert outcome("job", "--max-syncs-per-step", "5")[0] == 0
+
+
+BROKEN = (
+    "rank 0: 1 sync per step is more than the 0.5 allowed: train.py:7: item: 1 per step of the mean rank, on 2 ranks"
+)
+
+
+def told_of_limits(form, text):
+    """What a document says of limits that do not hold: of what, and in which words."""
+    if form == "junit":
+        return re.findall(r'classname="([^"]+)">\s*<(?:failure|error) type="limit" message="([^"]+)"', text)
+    if form == "sarif":
+        (run,) = json.loads(text)["runs"]
+        return [("", one["message"]["text"]) for one in run["results"] if one["ruleId"] == "limit"]
+    if form == "gitlab":
+        return [("", one["description"]) for one in json.loads(text) if one["check_name"] == "limit"]
+    if form == "github":
+        return [("", one) for one in re.findall(r"\(limit\)::\S+:\d+:\d+: (.*)", text)]
+    return [("", one) for one in re.findall(r": limit: (.*)", text)]
+
+
+FORMATS = ("github", "gitlab", "sarif", "junit", "concise")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("command", ["report", "ranks"])
+def test_each_format_of_findings_has_the_limits_of_a_job(folder, command, form):
+    """They were refused: a job of ranks had no annotations on GitHub, and no code quality report."""
+    ranks(folder / "job")
+    asked = [command, "job", "--max-syncs-per-step", "0.5", "--format", form]
+    done = CliRunner().invoke(commands, asked, standalone_mode=False)
+    assert done.return_value == 1
+    assert told_of_limits(form, done.stdout) == [("job" * (form == "junit"), BROKEN)]
+    held = CliRunner().invoke(commands, [*asked[:3], "5", *asked[4:]], standalone_mode=False)
+    assert held.return_value == 0
+    assert told_of_limits(form, held.stdout) == []
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_folder_of_jobs_and_recordings_is_one_document(folder, form):
+    """A JUnit file of two recordings was refused, so that a recipe broke with the second one."""
+    ranks(folder / "runs" / "job")
+    kineto.save(recording("train.py"), folder / "runs" / "alone.json")
+    (folder / "train.py").write_text(SOURCE)
+    asked = ("runs", "--max-syncs-per-step", "0.5", "--format", form)
+    code, out, err = outcome(*asked)
+    assert code == 1
+    alone = "1 sync per step is more than the 0.5 allowed: train.py:7: item: 1 per step"
+    of = ("runs/job: ", "runs/alone.json: ")
+    if form == "junit":
+        assert told_of_limits(form, out) == [("runs/job", BROKEN), ("runs/alone.json", alone)]
+    else:
+        assert told_of_limits(form, out) == [("", of[0] + BROKEN), ("", of[1] + alone)]
+    assert (
+        out.count("host-read at train.py:7" if form == "junit" else "(host-read)" if form == "github" else "host-read")
+        >= 1
+    )
+    assert outcome(*asked, "-o", "one.file")[:2] == (1, "")
+    assert (folder / "one.file").read_text().strip() == out.strip()
+    assert err.splitlines()[-1] == "limits: 2 broken" or len(err.splitlines()) <= 4
+
+
+def test_what_recordings_of_one_program_have_found_is_told_once(folder):
+    (folder / "train.py").write_text(SOURCE)
+    for name in ("a", "b"):
+        kineto.save(recording("train.py"), folder / "runs" / f"{name}.json")
+    found = json.loads(outcome("runs", "--format", "gitlab")[1])
+    assert [one["check_name"] for one in found] == ["host-read"]
+    assert len({one["fingerprint"] for one in found}) == len(found)
+
+
+@pytest.mark.parametrize("form", ["markdown", "json"])
+def test_a_job_is_held_to_its_limits_in_other_formats_too(folder, form):
+    ranks(folder / "job")
+    code, out, err = outcome("job", "--max-syncs-per-step", "0.5", "--format", form)
+    assert code == 1
+    assert "rank 0: 1 sync per step is more than the 0.5 allowed:" in err
+    assert out.startswith(
+        "### syncscope: `job`\n\n- **broken** `--max-syncs-per-step 0.5`" if form == "markdown" else "["
+    )
+
+
+def test_a_limit_of_a_job_stands_beside_the_findings_of_its_ranks_in_a_folder_of_files(folder):
+    ranks(folder / "job")
+    code, _, _ = outcome("job", "--max-syncs-per-step", "0.5", "--format", "sarif", "-o", "out/")
+    assert code == 1
+    assert sorted(path.name for path in (folder / "out").iterdir()) == [
+        "job-job.sarif",
+        "worker0.sarif",
+        "worker1.sarif",
+    ]
+    assert told_of_limits("sarif", (folder / "out" / "job-job.sarif").read_text()) == [("", BROKEN)]
+
+
+def test_what_is_said_of_many_recordings_alike_is_said_once(folder):
+    whole = recording("train.py")
+    for number in range(5):
+        kineto.save(whole.take(whole.kind != Kind.STEP), folder / "runs" / f"{number}.json")
+    code, _, err = outcome("runs", "--max-syncs-per-step", "3")
+    assert code == 2
+    assert err.count("cannot be judged: no step is marked") == 1
+    assert "error: runs/0.json, runs/1.json, runs/2.json and 2 more: --max-syncs-per-step 3 cannot be judged" in err
+    assert err.endswith("limits: 5 not judged\n")
 
 
 def test_a_folder_of_pages_has_one_of_the_job_and_an_index_that_leads_to_all(folder):
