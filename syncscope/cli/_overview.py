@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from syncscope.cli._busy import busy_share
@@ -157,4 +158,4 @@ def _worst(one: AtAGlance, room: int) -> str:
     if one.op:
         place = figures.shortened(said, room)
         return f"{place}  {one.op}" if len(place) + len(one.op) + 2 <= room else place
-    return said if len(said) <= room else f"{said[: max(1, room - 1)]}…"
+    return shorten(said, room, placeholder=" …")

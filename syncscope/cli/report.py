@@ -98,8 +98,12 @@ def command(
     they are at hand, never run.
 
     Of a FOLDER every trace below it is reported; of more than three there is a table, a row for each. A folder in it that holds
-    the ranks of one job is reported as the job, as `syncscope ranks` does, and limits are of the job. A folder of pages has one
-    of the job, those of its ranks, and `index.html`, which leads to all.
+    the ranks of one job is reported as the job, as `syncscope ranks` does. A folder of pages has one of the job, those of its
+    ranks, and `index.html`, which leads to all.
+
+    Each recording is held to the limits by itself, and the ranks of one job are held to them as the job, whatever is written.
+    What is said of one begins with its name, and of several the last line counts how many hold. One that breaks a limit is
+    enough for 1; one that cannot be read or judged is enough for 2, where none breaks any.
 
     \b
     syncscope report run.pt.trace.json.gz                       a table for people

@@ -186,3 +186,41 @@ def test_a_limit_that_is_surely_broken_outranks_one_that_nobody_can_judge(folder
     assert code == 1
     assert "more than the 0.5 allowed" in out + err
     assert "cannot be judged: savings were not asked for" in out + err
+
+
+@pytest.fixture
+def runs(folder):
+    """A recording that waits, one that does not, one without steps, and one that cannot be read."""
+    whole = recording("/cluster/me/project/train.py")
+    quiet = [event for event in whole if event.kind is not Kind.READ and event.correlation < 100]
+    unmarked = [event for event in whole if event.kind is not Kind.STEP]
+    for name, events in {"waits": whole, "quiet": Trace.of(quiet), "unmarked": Trace.of(unmarked)}.items():
+        (folder / "runs" / name).mkdir(parents=True)
+        kineto.save(events, folder / "runs" / name / "run.pt.trace.json")
+    (folder / "runs" / "damaged.pt.trace.json").write_text('{"traceEvents": [')
+    return folder
+
+
+FORMATS = ((), ("-o", "pages", "--format", "html"), ("-o", "all.json"), ("--format", "github"))
+
+
+@pytest.mark.parametrize("given", FORMATS, ids=["screen", "pages", "json", "github"])
+@pytest.mark.parametrize(
+    ("most", "code", "counted"), [("0.5", 1, "1 broken, 1 not judged, 1 held"), ("5", 2, "1 not judged, 2 held")]
+)
+def test_each_recording_of_a_folder_is_held_to_a_limit_whatever_is_written(runs, given, most, code, counted):
+    found, _, err = outcome("runs", "--max-syncs-per-step", most, *given)
+    assert found == code
+    assert f"limits: {counted}\n" in err
+    assert f"runs/unmarked/run.pt.trace.json: --max-syncs-per-step {most} cannot be judged: no step is marked" in err
+    assert "runs/damaged.pt.trace.json is no recording of a program" in err
+    assert "runs/quiet/run.pt.trace.json: --max-syncs-per-step" in err
+    assert ("runs/waits/run.pt.trace.json: 1 sync per step is more than the 0.5 allowed:" in err) == (code == 1)
+
+
+def test_an_annotation_of_a_limit_names_which_of_several_recordings_breaks_it(runs):
+    said = outcome("runs", "--max-syncs-per-step", "0.5", "--format", "github")[1]
+    assert "runs/waits/run.pt.trace.json: 1 sync per step is more than the 0.5 allowed" in said
+    alone = outcome("runs/waits/run.pt.trace.json", "--max-syncs-per-step", "0.5", "--format", "github")
+    assert "::train.py:7:1: 1 sync per step" in alone[1].replace("/cluster/me/project/", "")
+    assert "limits: " not in alone[2]
