@@ -1,20 +1,25 @@
-"""What `syncscope lint --statistics` prints: findings by rule, fixes by rewrite, and which share of the findings has one."""
+"""What `syncscope lint --statistics` prints: findings by rule, and what mends them; which share has a fix; how long it took."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from syncscope.model.finding import CONFIDENCE, Finding, Safety
+from syncscope.model.finding import Finding, Safety
 
 if TYPE_CHECKING:
     from syncscope.linter.session import Linted
 
+SLOW = 1.0  # s of processors in search of fixes: from here on it is said where they went
+HEADS = {Safety.SAFE: "safe", Safety.UNSAFE: "unsafe", Safety.SUGGEST: "by hand", None: "none"}
+
 
 def statistics(linted: Linted) -> str:
-    """A count for each rule, by confidence, and how many have a fix; what each rewrite did, and its time; then their share."""
-    told = by_fix(Counter(map(best, (finding for _, finding in linted.presented))))
-    return f"{by_rule(linted)}{by_rewrite(linted)}{by_comment(linted)}" + (f"\n{told}\n" if linted.presented else "")
+    """A row for each rule, what comments let stand, the share that has a fix, and the time."""
+    told = [by_fix(Counter(map(best, (finding for _, finding in linted.presented))))] if linted.presented else []
+    told += time(linted)
+    return f"{by_rule(linted)}{by_comment(linted)}" + ("\n" + "".join(f"{line}\n" for line in told) if told else "")
 
 
 def best(finding: Finding) -> Safety | None:
@@ -34,21 +39,17 @@ def by_fix(kinds: Counter[Safety | None]) -> str:
     )
 
 
-def by_rewrite(linted: Linted) -> str:
-    """For each rewrite that was asked: of how many findings, how many have its fix, by safety, and its milliseconds."""
-    asked: dict[str, tuple[int, float]] = {}
+def time(linted: Linted) -> Iterator[str]:
+    """How long it took; and where the search for fixes is what took it, in which rewrite most."""
+    if linted.seconds and linted.presented:
+        yield f"time: {linted.seconds:.1f} s for {len(linted.done)} file{'s' * (len(linted.done) != 1)}"
+    spent: dict[str, float] = {}  # s in each rewrite
     for one in linted.done:
-        for name, (count, seconds) in one.checked.asked.items():
-            before = asked.get(name, (0, 0.0))
-            asked[name] = before[0] + count, before[1] + seconds
-    fixes = [fix for _, f in linted.presented for fix in (f.fix, f.fix and f.fix.also) if fix is not None]
-    made = Counter((fix.rewrite, fix.tier) for fix in fixes)
-    rows = [(name, [made[name, safety] for safety in Safety], *asked[name]) for name in asked]
-    lines = [f"\n{'asked':>6} {'safe':>6} {'unsafe':>6} {'suggest':>7} {'ms':>7}  rewrite"] if rows else []
-    for name, counts, count, seconds in sorted(rows, key=lambda row: (-sum(row[1]), row[0])):
-        safe, unsafe, suggest = counts
-        lines.append(f"{count:>6} {safe:>6} {unsafe:>6} {suggest:>7} {seconds * 1000:>7.1f}  {name}")
-    return "".join(line + "\n" for line in lines)
+        for name, (_, seconds) in one.checked.asked.items():
+            spent[name] = spent.get(name, 0.0) + seconds
+    if (whole := sum(spent.values())) >= SLOW:
+        most, name = max((seconds, name) for name, seconds in spent.items())
+        yield f"in search of fixes: {whole:.1f} s of processors, when each file was linted; most in `{name}`, {most:.1f} s"
 
 
 def by_comment(linted: Linted) -> str:
@@ -59,19 +60,17 @@ def by_comment(linted: Linted) -> str:
 
 
 def by_rule(linted: Linted) -> str:
-    """A count for each rule, by confidence, and how many have a fix."""
-    rows: dict[str, list[int]] = {}
-    for _, finding in linted.also:
-        rows.setdefault(finding.rule, [0, 0, 0, 0, 0, 0])[5] += 1
+    """How many findings there are of each rule, of how many a fix is safe, unsafe or for people, and what waits beside them."""
+    rows: dict[str, Counter[Safety | None]] = {}
     for _, finding in linted.presented:
-        row = rows.setdefault(finding.rule, [0, 0, 0, 0, 0, 0])
-        row[0] += 1
-        row[("high", "medium", "low").index(CONFIDENCE[finding.confidence]) + 1] += 1
-        row[4] += finding.fix is not None
-    wide = max(map(len, rows), default=0)
-    lines = [f"{'count':>6} {'high':>6} {'medium':>6} {'low':>6} {'fixable':>7} {'also':>6}  rule"] if rows else []
-    for name, row in sorted(rows.items(), key=lambda item: (-item[1][0], item[0])):
-        lines.append(
-            f"{row[0]:>6} {row[1]:>6} {row[2]:>6} {row[3]:>6} {row[4]:>7} {row[5]:>6}  {name:<{wide}}".rstrip()
+        rows.setdefault(finding.rule, Counter())[best(finding)] += 1
+    also = Counter(finding.rule for _, finding in linted.also)
+    heads = f"{'count':>6} {' '.join(f'{head:>7}' for head in HEADS.values())} {'also':>6}  rule\n"
+    lines = [
+        f"{kinds.total():>6} {' '.join(f'{kinds[safety]:>7}' for safety in HEADS)} {also[name]:>6}  {name}\n"
+        for name, kinds in sorted(
+            (rows | {name: Counter[Safety | None]() for name in also if name not in rows}).items(),
+            key=lambda row: (-row[1].total(), row[0]),
         )
-    return "".join(line + "\n" for line in lines)
+    ]
+    return heads + "".join(lines) if lines else ""

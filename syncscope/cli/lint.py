@@ -88,7 +88,7 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option(
     "--explain-finding", is_flag=True, help="Say how each finding is known; with FILE:LINE why a line is shown or not."
 )
-@click.option("--statistics", is_flag=True, help="Count by rule and rewrite instead of listing.")
+@click.option("--statistics", is_flag=True, help="Count by rule, with what mends them, instead of listing.")
 @click.option(
     "-q",
     "--quiet",

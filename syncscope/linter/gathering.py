@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from syncscope.linter import engine, own_rules
@@ -30,6 +31,7 @@ def gather(
     revision: Revision | None = None,
 ) -> Linted:
     """Lint the files of a command; of a revision, those that are otherwise now, for what was not found in them then."""
+    begin = perf_counter()
     jobs = files.jobs(safeties)
     configs = dict.fromkeys([files.first, *(job.config for job in jobs)])
     check_names(configs)
@@ -59,6 +61,7 @@ def gather(
 
         linted.notices += tuple(filter(None, [distrusted()]))
     linted.tell()
+    linted.seconds = perf_counter() - begin
     return linted
 
 

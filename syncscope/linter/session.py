@@ -44,6 +44,7 @@ class Linted:
     tells_also: bool = True  # whether `also` is told: a baseline of the first form does not know which are new
     without_fix: int = 0  # findings that are left out for that
     beside: str = ""  # what is said of files that these import, and that were not named
+    seconds: float = 0.0  # that it took, where files were linted
     is_stdin: bool = False
     in_files: bool = True
 

@@ -111,28 +111,29 @@ def test_explain_finding_prints_how_it_is_known(door):
     assert "known because" not in door("lint").out
 
 
-def test_statistics_count_by_rule_and_confidence(door):
-    door.write("train.py", READS + READS.replace("train(", "train_again("))
-    head, row, *_ = door("lint", "--statistics").out.splitlines()
-    assert head.split() == ["count", "high", "medium", "low", "fixable", "also", "rule"]
-    count, high, medium, low, _, _, rule = row.split()
-    assert (count, rule) == ("2", "host-read")
-    assert int(high) + int(medium) + int(low) == 2
-
-
-def test_statistics_count_by_rewrite(door):
-    door.write("train.py", MASKS)
+def test_statistics_count_by_rule_what_mends_findings_and_say_the_time(door, monkeypatch):
+    door.write("train.py", READS + READS.replace("train(", "train_again(") + MASKS)
+    found = json.loads(door("lint", "--all", "--format", "json").out)
     for _ in range(2):  # the second time from the cache
-        rewrites = door("lint", "--statistics").out.split("\n\n")[1].splitlines()
-        rows = {row.split()[-1]: row.split()[:-1] for row in rewrites[1:]}
-        assert rewrites[0].split() == ["asked", "safe", "unsafe", "suggest", "ms", "rewrite"]
-        assert rows["fill_by_mask"][:4] == ["1", "1", "0", "0"]
-        assert sum(float(row[4]) for row in rows.values()) > 0
+        told = door("lint", "--all", "--statistics").out
+        head, *rows = told.split("\n\n")[0].splitlines()
+        assert head.replace("by hand", "by-hand").split() == [
+            "count", "safe", "unsafe", "by-hand", "none", "also", "rule"
+        ]  # fmt: skip
+        for *counts, rule in map(str.split, rows):
+            count, safe, unsafe, hand, none, also = map(int, counts)
+            of_rule = [f["fix"] for f in found if f["rule"] == rule]
+            assert count == safe + unsafe + hand + none == len(of_rule) - also
+            assert none + also == of_rule.count(None)
+        assert re.search(r"^time: \d+\.\d s for 1 file$", told, re.MULTILINE)
+        assert "in search of fixes" not in told, "who is not kept waiting by it has no use for it"
+    monkeypatch.setattr("syncscope.cli._statistics.SLOW", 0.0)
+    assert re.search(r"in search of fixes: .* most in `\w+`", door("lint", "--all", "--statistics").out)
 
 
 def test_statistics_say_which_share_has_a_fix(door):
     door.write("train.py", MASKS)
-    told = door("lint", "--statistics").out.split("\n\n")[-1]
+    told = door("lint", "--statistics").out
     safe, unsafe, hand = map(int, re.search(r"\((\d+) safe, (\d+) unsafe\).*included: (\d+),", told).groups())
     found = json.loads(door("lint", "--format", "json").out)
     kinds = [f["fix"]["safety"] for f in found if f["fix"]]
