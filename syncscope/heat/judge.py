@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncscope.heat import backward, blocks, by_code, fleeting
+from syncscope.heat.beside_steps import called_beside_steps
 from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, place
 from syncscope.heat.by_role import by_role, for_others
 from syncscope.heat.called_in_file import called_in_file
@@ -78,7 +79,14 @@ def of_function(function: ProjectFunction | None) -> Heat:
     role = by_role(function, said.reason in conventions.PARTLY)
     if role is not None and not role.hot:
         return role
-    said = _by_its_callers(function, 0) or _for_constructors(function) or role or _as_step(function, said) or said
+    said = (
+        _by_its_callers(function, 0)
+        or called_beside_steps(function)
+        or _for_constructors(function)
+        or role
+        or _as_step(function, said)
+        or said
+    )
     if said.reason is not Reason.MAYBE:
         return said
     line, caller, trains = nearest(function)

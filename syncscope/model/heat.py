@@ -87,6 +87,7 @@ class Reason(Enum):
     # by what a function or class is called
     CONFIGURED_COLD = NOT, "`{0}` runs in no step, as the configuration says"
     SET_UP = NOT, "in `{0}`: set-up"
+    OF_STATE = NOT, "`{0}` is called where a state is loaded or saved"
     SETTER = NOT, "in the setter of `{0}`: set-up"
     COMMAND = NOT, "`{0}` is a command: it runs once"
     CACHED = NOT, "`{0}` is cached: it runs once"

@@ -23,6 +23,9 @@ _AROUND = re.compile(
     r"checkpoint)_(?:start|end|begin)$|^_*(?:begin|start|end|finish)_(?:task|epoch|stage|experience|training)$"
 )
 
+OF_STATE = re.compile(r"^_?register_(?:load_)?state_dict_(?:pre_|post_)?hook$")
+"""Methods of modules and optimizers that take what is called where their state is loaded or saved."""
+
 
 @lru_cache(maxsize=10_000)  # asked for every function of a project
 def of_step(name: str) -> bool:
