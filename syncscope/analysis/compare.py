@@ -62,6 +62,8 @@ def compare(before: Trace, after: Trace, by_work: bool = False) -> Comparison:
     devices, kernels = (device_names(before), device_names(after)), (_kernels(before), _kernels(after))
     others = bool(devices[0] and devices[1] and set(devices[0]) != set(devices[1]))
     strangers = bool(kernels[0] and kernels[1] and kernels[0].isdisjoint(kernels[1])) and not both
+    worlds = _worlds(before, after)
+    others |= worlds is not None
     whole = (
         not others and not strangers and not any(report.coverage and report.coverage.refusal for report in (one, other))
     )
@@ -96,12 +98,19 @@ def compare(before: Trace, after: Trace, by_work: bool = False) -> Comparison:
         as_recorded=_one_timed(timed),
         devices=devices,
         strangers=strangers,
+        worlds=worlds,
         common=_common(before, after),
         one_recording=one_recording,
         kernels=()
         if others or strangers or one_recording
         else work_changes((before, event_graphs[0]), (after, event_graphs[1]), place_in_first(known, texts)),
     )
+
+
+def _worlds(before: Trace, after: Trace) -> tuple[int, int] | None:
+    """Of how many ranks the job of either is, where both say so and it is not as many."""
+    one, other = (int(trace.meta.get("world_size") or 0) for trace in (before, after))
+    return (one, other) if one > 0 and other > 0 and one != other else None
 
 
 def _matched_files(

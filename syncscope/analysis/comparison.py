@@ -11,6 +11,7 @@ from syncscope.analysis.errors import student
 from syncscope.analysis.experience import BUSY
 from syncscope.analysis.fidelity import came_true
 from syncscope.analysis.new_syncs import NewSyncs
+from syncscope.analysis.promised import Promised, promised
 from syncscope.analysis.steps import counted_time
 from syncscope.analysis.work_changes import WorkChange
 from syncscope.model.report import Line, Report
@@ -74,6 +75,7 @@ class Comparison:
     renamed: tuple[Place, Place] | None = None
     devices: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())  # the names of those of either
     strangers: bool = False  # no kernel and no line that waits is in both
+    worlds: tuple[int, int] | None = None  # how many ranks the jobs have that these are of, where that differs
     common: float = 1.0  # the part of the device's work that kernels do which both have
     # whether the step of either is as timed without a recording, for no replay fits
     timed: tuple[bool, bool] = False, False
@@ -91,7 +93,18 @@ class Comparison:
             return f"two different machines, {named}: what differs is no change of the program alone"
         if self.strangers:
             return "no kernel and no line that waits is in both, so they seem to be of two programs"
+        if self.worlds is not None:
+            return (
+                "one is of a job of {:,} ranks and one of {:,}: what differs is no change of the program alone".format(
+                    *self.worlds
+                )
+            )
         return ""
+
+    @property
+    def promised(self) -> Promised | None:
+        """What the first report promised of what was done by the second, though no line went."""
+        return None if self.of_others or self.perhaps_others else promised(self.before, self.after, self.noise or 0.0)
 
     @property
     def perhaps_others(self) -> str:
@@ -201,12 +214,18 @@ class Comparison:
         """By what part each counted step of the second is longer than each of the first, at least and at most, where they are
         too few for an interval of their mean, or these too far apart. None of so few that chance alone puts all of one above
         all of the other more often than once in twenty: of three and three once in twenty."""
-        one, other = self.lengths
-        if min([*one, *other], default=0) <= 0 or self.orders < CHANCE:
+        if self.each_as_recorded is None or self.orders < CHANCE:
             return None
-        least, most = math.log(min(other) / max(one)), math.log(max(other) / min(one))
-        less, more = self._of_machine
+        (least, most), (less, more) = map(math.log1p, self.each_as_recorded), self._of_machine
         return math.expm1(least - less), math.expm1(most + more)
+
+    @property
+    def each_as_recorded(self) -> tuple[float, float] | None:
+        """The same, as they were recorded: whatever the machine, or a host that was not as fast in both, made of them."""
+        one, other = self.lengths
+        if min([*one, *other], default=0) <= 0:
+            return None
+        return min(other) / max(one) - 1, max(other) / min(one) - 1
 
     @property
     def orders(self) -> int:

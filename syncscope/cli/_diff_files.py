@@ -10,6 +10,7 @@ from syncscope.model.durations import ms
 
 if TYPE_CHECKING:
     from syncscope.analysis.comparison import Comparison
+    from syncscope.analysis.promised import Promised
     from syncscope.analysis.work_changes import WorkChange
     from syncscope.model.report import Line, Report
 
@@ -38,6 +39,7 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "host_pace": found.pace,
         "drift": found.drift,
         "prediction_came_true": found.came_true,
+        "promised": None if why_not or found.promised is None else _promised(found.promised),
         "why_not": why_not,
         "predicted_range_ms": [ms(t) for t in found.predicted_range] if found.predicted_range else None,
         "device_work_ms": [ms(t) for t in _known(found, found.work)],
@@ -45,6 +47,18 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "launches": _known(found, found.calls),
         "kernels": None if why_not else [_work(each) for each in found.kernels],
         **(dict.fromkeys(lines) if why_not else lines),
+    }
+
+
+def _promised(known: Promised) -> dict[str, Any]:
+    what = known.what
+    return {
+        "what": what.name,
+        "saving_ms": ms(what.saving),
+        "saving_range_ms": [ms(what.low), ms(what.high)],
+        "idle_ms": [ms(ns) for ns in known.idle],
+        "came_ms": ms(known.came),
+        "came_true": known.true,
     }
 
 

@@ -94,7 +94,8 @@ def diff_jobs(
     why = [f"rank {number}: {said}" for number, one in found.ranks.items() if (said := unlike(one))]
     if why:
         complain(UserError(why[0], f"and {len(why) - 1} more ranks" if len(why) > 1 else "record that rank again"))
-    return _limits.code(limits) or (2 if why else 0)
+    strange = why or any(one.strangers for one in found.ranks.values())
+    return _limits.code(limits) or (2 if strange else 0)
 
 
 def _given(found: JobComparison, most_slower: float | None, most_new: float | None) -> Iterator[GivenLimit]:

@@ -140,7 +140,8 @@ def _between(found: Comparison) -> str:
     if found.change is None:
         return ""
     digits = 0 if found.change[2] - found.change[0] > VAGUE else 1
-    return f"{100 * found.change[0]:+.{digits}f} to {100 * found.change[2]:+.{digits}f} %"
+    low, high = (round(100 * end, digits) + 0.0 for end in (found.change[0], found.change[2]))
+    return f"{low:+.{digits}f} to {high:+.{digits}f} %"
 
 
 def number(value: float | None, unit: float) -> str:

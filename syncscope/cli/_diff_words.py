@@ -40,7 +40,21 @@ def sentence(found: Comparison) -> str:
     every = f" {_every_step(found)}" if found.within_noise and found.every_step and not unlike(found) else ""
     apart = found.perhaps_others if not unlike(found) else ""
     first = f"{apart[:1].upper()}{apart[1:]}. " if apart else ""
-    return f"{first}{_compared(found)}{every}{ranks}"
+    return f"{first}{_promised(found)}{_compared(found)}{every}{ranks}"
+
+
+def _promised(found: Comparison) -> str:
+    """Whether what the first report promised of another change came true, where that was made; "" where none was."""
+    if unlike(found) or (known := found.promised) is None:
+        return ""
+    what, (idle, left), came, true = known
+    low, high = (in_ms(ns, "") for ns in (what.low, what.high))
+    change = f"{in_ms(abs(came))} {'shorter' if came >= 0 else 'longer'}"
+    return (
+        f"If {what.name}, a step was to be {in_ms(what.saving)} shorter ({low} to {high}), as `syncscope report` says of the "
+        f"first. The device is idle for that {in_ms(left)} instead of {in_ms(idle)}, and a step is {change}: "
+        f"that {'came' if true else 'did not come'} true. "
+    )
 
 
 def _compared(found: Comparison) -> str:

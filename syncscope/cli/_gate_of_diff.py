@@ -80,7 +80,10 @@ def _of_few(found: Comparison, most: float) -> Iterator[str]:
 
 def _each(found: Comparison, low: float, high: float) -> str:
     one, other = map(len, found.lengths)
-    return f"each of {other} steps is {_longer(low)} to {_longer(high)} than each of {one} before"
+    least, most = map(_longer, found.each_as_recorded or (low, high))
+    equal = f"{_longer(low)} to {_longer(high)}"
+    of_machine = f" (had the machine been as fast in both: {equal})" if equal != f"{least} to {most}" else ""
+    return f"each of {other} steps is {least} to {most} than each of {one} before{of_machine}"
 
 
 def _each_longer(found: Comparison, most: float) -> Iterator[str]:

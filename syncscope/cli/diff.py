@@ -92,4 +92,4 @@ def command(
         if most_slower is not None or most_new is not None:
             complain(UserError(f"no limit can be judged: {why}"))
         return 2
-    return _limits.code(limits)
+    return _limits.code(limits) or (2 if found.strangers else 0)

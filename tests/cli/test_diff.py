@@ -322,3 +322,36 @@ def test_a_wait_that_only_moved_is_said_to_have_moved(tmp_path):
     assert "The wait of train.py:57 moved to train.py:58: the host is blocked there for about as much longer." in said
     _, plain = compared(tmp_path, before, Device().run([[step[0], step[3]]] * 6)[0])
     assert "The wait of" not in plain, "no line is blocked for longer"
+
+
+@pytest.mark.slow  # the same training on a V100, without and with workers of the loader
+def test_what_the_first_report_promised_of_the_loader_is_held_against_what_came(shared, tmp_path):
+    """What was done takes no line out, and was buried in a sentence about where a step goes."""
+    one, other = (
+        kineto.read(shared / "traces" / f"v100_resnet50_train_workers{n}_6steps.pt.trace.json.gz") for n in (0, 4)
+    )
+    _, said = compared(tmp_path, one, other)
+    assert (
+        "If the loader is never late, a step was to be 59.19 ms shorter (29.59 to 74.13), as `syncscope report`" in said
+    )
+    assert "idle for that 0.34 ms instead of 58.88 ms, and a step is 42.91 ms shorter: that came true." in said
+    known = json.loads(compared(tmp_path, one, other, "--format", "json")[1])["promised"]
+    assert (known["what"], known["came_true"]) == ("the loader is never late", True)
+    assert "the loader is never late" not in compared(tmp_path, other, one)[1], "nothing was done about it there"
+    assert json.loads(compared(tmp_path, other, one, "--format", "json")[1])["promised"] is None
+
+
+def test_recordings_that_have_nothing_in_common_are_no_success(tmp_path):
+    first, second = Device().run([[("launch", 0, 1_000_000)]] * 6)[0], Device().run([[("launch", 0, 1_000_000)]] * 6)[0]
+    names = tuple("another" if name.startswith("k") else name for name in second.names)
+    assert compared(tmp_path, first, second)[0] == 0
+    code, said = compared(tmp_path, first, replace(second, names=names))
+    assert (code, "they seem to be of two programs" in said) == (2, True)
+
+
+def test_recordings_of_jobs_of_another_size_promise_nothing(tmp_path):
+    one, other = (Device().run([step] * 6)[0] for step in (STEP, FIXED))
+    assert "that came true" in compared(tmp_path, one, other)[1]
+    jobs = [replace(trace, meta={**trace.meta, "rank": 0, "world_size": n}) for trace, n in ((one, 8), (other, 128))]
+    said = compared(tmp_path, *jobs)[1]
+    assert "Nothing is predicted: one is of a job of 8 ranks and one of 128" in said
