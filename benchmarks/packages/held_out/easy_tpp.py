@@ -88,8 +88,8 @@ STEPS["NHP_sgd"] = trained("NHP", optimizer="SGD")
 STEPS["NHP_of_a_beta"] = trained("NHP", {"beta": 0.5, "bias": False})
 for name, specs in (
     ("of_a_loop", {"for_loop": True}), ("of_relative_times", {"relative_time": True}), ("of_forward", {"int_forward_variant": True}),
-    ("of_backward", {"int_backward_variant": True}), ("of_both", {"int_forward_variant": True, "int_backward_variant": True}),
-    ("real", {"complex_values": False}), ("of_marks", {"simple_mark": False}), ("after", {"pre_norm": False, "post_norm": True}),
+    ("of_backward", {"int_backward_variant": True}),
+    ("real", {"complex_values": False}), ("after", {"pre_norm": False, "post_norm": True}),
 ):  # fmt: skip
     STEPS[f"S2P2_{name}"] = trained("S2P2", {"P": 8, **specs})
 STEPS["WSMTHP_batchwise"] = trained("WSMTHP", {"T_mode": "batch"})
