@@ -203,10 +203,11 @@ def narrowed(report: Report, bounded: bool = True) -> str:
     together = "all together, for no line is worth it alone" if report.only_together else ""
     along = f"with waits go {found.along}" if found.along else ""
     part = f"{figures.percent(report.left_open)} of a {'step' if report.steps else 'recording'}"
-    off = "" if report.replay_holds else f"a replay gets {part} wrong or cannot explain it, so the range is wide"
-    more = f" ({crowd}: measure it while they do not)" if crowd else ""
-    bound = f"at most {figures.percent(found.bound)}{more}" if found.bound is not None and bounded else ""
-    return "; ".join(filter(None, (together, found.doubt, along, found.source, off, bound)))
+    off = "" if report.replay_holds else f"a replay gets {part} wrong or cannot explain it"
+    noise = ", and ".join(filter(None, (crowd, off)))
+    rough = f"{noise}, so the range is wide{': record again while they do not' if crowd else ''}" if noise else ""
+    bound = f"at most {figures.percent(found.bound)}" if found.bound is not None and bounded else ""
+    return "; ".join(filter(None, (together, found.doubt, along, found.source, bound, rough)))
 
 
 def steps(report: Report, width: int) -> Iterator[str | tuple[str, str]]:

@@ -7,6 +7,7 @@ import pytest
 
 from syncscope.exporters import json as as_json
 from syncscope.exporters import markdown, terminal
+from syncscope.exporters.html._model import further
 from syncscope.model.report import Price, Report
 
 MS = 1e6  # ns
@@ -74,3 +75,17 @@ def test_a_line_that_makes_a_step_longer_is_not_said_to_save(doubtful):
     line = dataclasses.replace(doubtful.lines[0], price=Price(-0.3 * MS, -0.2 * MS, -0.25 * MS, 0.0))
     text = terminal.export(dataclasses.replace(doubtful, lines=(line, *doubtful.lines[1:])))
     assert "-0.25" in text
+
+
+@pytest.mark.parametrize("off", [0.0, 0.3])
+def test_why_a_range_is_wide_on_a_busy_machine_is_one_plain_sentence(report, off):
+    assert report.bound is not None
+    noisy = dataclasses.replace(report, bound=dataclasses.replace(report.bound, others=0.3), unexplained=off)
+    assert noisy.replay_holds is not bool(off)
+    told = " ".join(terminal.export(noisy).split())
+    page = " ".join(further(noisy))
+    also = ", and a replay gets 30.0 % of a step wrong or cannot explain it" if off else ""
+    others = "other programs had the processors for 30% of the device's time"
+    for text in (told, page):
+        assert f"{others}{also}, so the range is wide: record again while they do not" in text
+        assert f"({others}" not in text

@@ -9,7 +9,7 @@ const COLUMNS = [
   ["idle_after_ms", "idle after", "ms a step that the device had nothing to do because the host had waited there."],
   ["saved_alone_ms", "alone", "ms that a step is shorter if only this line is fixed."],
   ["saved_last_ms", "last", "ms that a step is shorter if this line is fixed after all others."],
-  ["share_ms", "share", "ms: its fair part of what fixing all of them saves (Shapley); below it what the share lies between, by all that is not known of it."],
+  ["share_ms", "share", "ms: its fair part of what fixing all of them saves (Shapley); below it, in percent of a step, what it lies between in four of five recordings like this one."],
   ["of", "of a step", "The share as a part of the step."],
 ];
 
