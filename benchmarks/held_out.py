@@ -32,7 +32,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import date
@@ -183,7 +183,7 @@ def table(run: dict[str, Any]) -> Iterator[str]:
     nothing = sum(said["decision"] == "fix" and true["share"] < NOTHING for true, said in pairs)
     off = [100 * abs(said["share"] - true["share"]) for true, said in known]
     width = [100 * (said["high"] - said["low"]) for _, said in known]
-    holds = sum(said["low"] <= true["share"] <= said["high"] for true, said in known)
+    holds = sum(_holds(true, said) for true, said in known)
     unbound = sum(said["bound"] is None for _, said in pairs)
     cells = [f"{sum(judged)} of {len(judged)}", str(nothing), f"{len(pairs) - len(known)} of {len(pairs)}"]
     cells[-1] += f", {unbound} without a bound" * bool(unbound)
@@ -196,6 +196,31 @@ def table(run: dict[str, Any]) -> Iterator[str]:
         words = [_words(true, said) for said in one["said"]]
         share = f"{100 * true['share']:.1f} ({100 * true['low']:.1f} to {100 * true['high']:.1f})"
         yield f"| {name.replace('-', ' ')} | {true['ms']:.1f} | {share} | {' | '.join(words)} |"
+
+
+def intervals(runs: Iterable[dict[str, Any]]) -> Iterator[tuple[str, int, int]]:
+    """Of loops that nothing was learned from: on what, how many answers have an interval, how many of these hold the truth."""
+    counted: dict[str, list[bool]] = {"a GPU": [], "a processor": []}
+    for run in runs:
+        if (HELD_OUT / run["of"]).is_dir():
+            held = counted["a processor" if run["machine"].startswith(("PoCL", "cpu")) else "a GPU"]
+            for one in run["loops"].values():
+                held += (_holds(one["true"], said) for said in one["said"] if said["share"] is not None)
+    for what, held in counted.items():
+        yield what, len(held), sum(held)
+    both = [held for some in counted.values() for held in some]
+    yield "both", len(both), sum(both)
+
+
+def one_in(answers: int, hold: int) -> str:
+    """One of how many intervals does not hold the truth, in words: `one in four`."""
+    words = "two three four five six seven eight nine ten".split()
+    number = round(answers / max(1, answers - hold))
+    return f"one in {words[number - 2] if 2 <= number <= 10 else number}"
+
+
+def _holds(true: dict[str, float], said: dict[str, Any]) -> bool:
+    return bool(said["low"] <= true["share"] <= said["high"])
 
 
 def _words(true: dict[str, float], said: dict[str, Any]) -> str:
@@ -246,8 +271,11 @@ def main() -> None:
     options.add_argument("--show", metavar="FILE", type=Path, help="the tables of a file of runs; runs nothing")
     given = options.parse_args()
     if given.show:
-        for run in json.loads(given.show.read_text()):
+        runs = json.loads(given.show.read_text())
+        for run in runs:
             print(*table(run), "", sep="\n")
+        for what, answers, hold in intervals(runs):
+            print(f"{what}, loops that nothing was learned from: {hold} of {answers} intervals hold the truth")
         return
     if given.device == "ocl" and "POCL_CPU_MAX_CU_COUNT" not in os.environ:  # as prediction.py: one core is the host's
         cores = str(max(1, (os.cpu_count() or 2) - 1))

@@ -1,7 +1,7 @@
-"""The tables of docs/measured.md that follow from data in this repository: makes them anew, in place.
+"""The tables of docs/measured.md, and a figure of README.md, that follow from data in this repository: makes them in place.
 
-python benchmarks/measured_page.py            writes the page
-python benchmarks/measured_page.py --check    exit code 1 where the page is not of this data
+python benchmarks/measured_page.py            writes both
+python benchmarks/measured_page.py --check    exit code 1 where one is not of this data
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import calibrate
 import held_out
@@ -22,7 +23,8 @@ import networks as losses
 from prediction import HELD_OUT, LEARNED_FROM
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "measured.md"
+PAGE, README = ROOT / "docs" / "measured.md", ROOT / "README.md"
+OUTSIDE = re.compile(r"one in \w+(?= lies outside of its interval)")
 BLOCK = re.compile(r"(?<=<!-- made of data: )(\w+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
@@ -56,9 +58,29 @@ def another_hand() -> Iterator[str]:
     """The answers beside the truth, on loops by others who had not read the model."""
     yield "`python benchmarks/held_out.py`, whose text says what the columns mean. Loops of `another_hand` were not learned"
     yield "from when these runs were made. They are since; `third_hand` and `fourth_hand` are held out.\n"
-    for run in json.loads((ROOT / "benchmarks" / "held_out.json").read_text()):
+    for run in _answered():
         yield from held_out.table(run)
         yield ""
+
+
+def outside() -> Iterator[str]:
+    """How many intervals hold the truth, of all answers on loops that nothing was learned from."""
+    yield "`python benchmarks/held_out.py --show benchmarks/held_out.json` adds up all runs below of loops that nothing was"
+    yield "learned from:\n"
+    yield "| on | answers with an interval | hold the truth | outside | |\n| --- | --- | --- | --- | --- |"
+    for what, answers, hold in held_out.intervals(_answered()):
+        yield f"| {what} | {answers} | {hold} | {1 - hold / answers:.0%} | {held_out.one_in(answers, hold)} |"
+
+
+def _answered() -> list[dict[str, Any]]:
+    runs: list[dict[str, Any]] = json.loads((ROOT / "benchmarks" / "held_out.json").read_text())
+    return runs
+
+
+def readme(text: str) -> str:
+    """The README with the share of intervals that do not hold, as the page has it."""
+    *_, (_, answers, hold) = held_out.intervals(_answered())
+    return OUTSIDE.sub(held_out.one_in(answers, hold), text)
 
 
 def networks() -> Iterator[str]:
@@ -116,6 +138,8 @@ def first_looks() -> Iterator[str]:
     every = []
     for path in sorted((ROOT / "benchmarks" / "packages").glob("*/*.json"), key=lambda path: path.stem.lower()):
         held = json.loads(path.read_text())
+        if "first_look" not in held:  # it is sealed: nobody has looked yet
+            continue
         every.append(held["first_look"])
         yield _looked(held["package"].replace("==", " "), str(len(held["steps"])), *held["first_look"])
     yield _looked("all", "", *(sum(column) for column in zip(*every, strict=True)))
@@ -134,7 +158,7 @@ def _listed(name: str) -> tuple[str, list[str]]:
 
 MADE: dict[str, Callable[[], Iterator[str]]] = {
     "intervals": intervals, "another_hand": another_hand, "networks": networks, "deviations": deviations,
-    "waits": waits, "fixes": fixes, "first_looks": first_looks,
+    "waits": waits, "outside": outside, "fixes": fixes, "first_looks": first_looks,
 }  # fmt: skip
 
 
@@ -144,11 +168,13 @@ def page(text: str) -> str:
 
 
 def main() -> None:
-    before = PAGE.read_text()
-    after = page(before)
+    made = {PAGE: page, README: readme}
+    before = {path: path.read_text() for path in made}
+    after = {path: anew(before[path]) for path, anew in made.items()}
     if "--check" in sys.argv[1:]:
         sys.exit(before != after)
-    PAGE.write_text(after)
+    for path, text in after.items():
+        path.write_text(text)
 
 
 if __name__ == "__main__":
