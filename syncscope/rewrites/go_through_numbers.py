@@ -95,23 +95,6 @@ EXAMPLES = (
         """
         import torch
 
-        def corners(x: torch.Tensor, grid: torch.LongTensor):
-            return [[x[int(k) :].sum() for k in at] for at in grid]  # !
-        """,
-        """
-        import torch
-
-        def corners(x: torch.Tensor, grid: torch.LongTensor):
-            return [[x[k :].sum() for k in at.flatten().tolist()] for at in grid]
-        """,
-        Safety.UNSAFE,
-        "x: finite[n]; grid: index[m, k, 1] < n",
-        rule="host-read",
-    ),
-    Example(
-        """
-        import torch
-
         IGNORE = 2
 
         def places(target: torch.LongTensor):
@@ -180,6 +163,23 @@ EXAMPLES = (
             return parts
         """,
         rule="tensor-in-condition",
+    ),
+    Example(
+        """
+        import torch
+
+        def corners(x: torch.Tensor, grid: torch.LongTensor):
+            return [[x[int(k) :].sum() for k in at] for at in grid]  # !
+        """,
+        """
+        import torch
+
+        def corners(x: torch.Tensor, grid: torch.LongTensor):
+            return [[x[k :].sum() for k in at.flatten().tolist()] for at in grid]
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]; grid: index[m, k, 1] < n",
+        rule="host-read",
     ),
 )
 ORDERED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
