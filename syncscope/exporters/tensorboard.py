@@ -27,6 +27,7 @@ from syncscope import files, kineto
 from syncscope.errors import UserError
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import html, stem
+from syncscope.exporters._apart import apart
 from syncscope.exporters._fit import fit
 from syncscope.exporters._owners import with_owners
 from syncscope.exporters._scalars import Point, event_file
@@ -121,7 +122,7 @@ def save(
     json_file = folder / run / f"{host}_{process}.{digits}{ENDING}"
     xplane_file = folder / "plugins" / "profile" / run / f"{host}.xplane.pb"
     try:
-        kineto.save(trace, json_file)
+        kineto.save(apart(trace), json_file)
     except BaseException:
         with contextlib.suppress(OSError):  # somebody may have put something into it
             json_file.parent.rmdir()

@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -309,3 +310,31 @@ def test_figures_over_all_recordings_are_points_of_tensorboards_own_curves(repor
     assert set(curves.Tags()["scalars"]) == {
         f"syncscope/{n}" for n in ("step_ms", "saving_ms", "reads_per_step", "device_busy")
     }
+
+
+@pytest.mark.parametrize("begin", [0, 777_000_000_123, 1_700_000_000_123_456_789], ids=["zero", "boot", "1970"])
+def test_steps_that_meet_stay_apart_where_a_viewer_adds_floats(tmp_path, begin):
+    """Each of 400 steps begins with the nanosecond in which the one before ends, and its operator ends with it."""
+    data = pytest.importorskip("torch_tb_profiler.profiler.data", reason="pip install torch-tb-profiler")
+    from torch_tb_profiler.io import Cache
+    from torch_tb_profiler.profiler import op_tree
+
+    host, events, at = Lane(1, 1), [], begin
+    for n in range(400):
+        length = 1_000_003 + 7919 * n % 4096
+        events += [
+            Event(Kind.STEP, f"ProfilerStep#{n}", host, at, length),
+            Event(Kind.OP, "aten::mm", host, at + 1013 + n, length - 1013 - n, external=n),
+        ]
+        at += length
+    trace = Trace.of(events)
+    (file, *_) = tensorboard.save(trace, tmp_path)
+    profile = data.RunProfileData.parse("worker", None, str(file), Cache())
+    with mock.patch.object(op_tree.logger, "error") as complains:
+        profile.process()
+    assert not complains.called
+    (tree,) = profile.tid2tree.values()
+    assert [[child.name for child in step.children] for step in tree.children] == [["aten::mm"]] * 400
+    lost = trace.duration - kineto.read(file).duration
+    assert lost.min() >= 0
+    assert lost.max() <= max(2, 3000 * np.spacing(at / 1000))
