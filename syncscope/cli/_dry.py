@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from syncscope.cli._console import echo
-from syncscope.model.commands import shows_fixes
+from syncscope.model.commands import says_all
 
 if TYPE_CHECKING:
     from syncscope.model.trace import Trace
@@ -38,8 +38,8 @@ def tell(trace: Trace, command: str) -> None:
     paths = dict.fromkeys(place.path for (place, _, _), _ in found.counts if place is not None)
     own = [path for path in paths if os.path.isfile(path) and kind_of_file(path) == USER]
     if own:
-        shown = shows_fixes(min(os.path.relpath(path), path, key=len) for path in own)
-        echo(f"next: {shown} shows what can be written instead", err=True)
+        shown = says_all(min(os.path.relpath(path), path, key=len) for path in own)
+        echo(f"next: {shown} says what can be written instead", err=True)
     echo(
         f"next: `syncscope run --device ocl {command}` says what they cost a step; on a GPU without --device", err=True
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from syncscope.errors import UserError
 from syncscope.model.durations import in_ms
+from syncscope.model.finding import CONFIDENCE
 from syncscope.model.heat import measured
 from syncscope.model.words import visible
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from syncscope.model.report import Report
     from syncscope.model.trace import Trace
 
+SURE = len(CONFIDENCE) - 1
 FEW = 3  # files that are named
 NOTHING = 0.005  # the part of a step below which a finding is worth nothing
 Key = tuple[str, int, int, str]
@@ -61,17 +63,17 @@ def by_price(linted: Linted, trace: str) -> str:
     ran = sum(key(finding) in cost for finding in findings)
     linted.found = [linted.found[i] for i in kept]
     linted.presented = [
-        (
-            source,
-            replace(
-                finding, message=f"{finding.message}; {worth(cost[key(finding)], report)}", heat=measured(finding.heat)
-            ),
-        )
+        (source, _as_recorded(finding, worth(cost[key(finding)], report)))
         for source, finding in (linted.presented[i] for i in kept)
     ]
     left_out = [(ran - len(kept), "worth nothing"), (len(findings) - ran, "that did not wait")]
     said = ", ".join(f"{number} {why}" for number, why in left_out if number)
     return "\n".join([*edited, report.verdict, *([f"not shown: {said} in this recording"] if said else [])])
+
+
+def _as_recorded(finding: Finding, costs: str) -> Finding:
+    """What is said of a finding that was seen waiting: neither where it runs nor that it waits is a guess."""
+    return replace(finding, message=f"{finding.message}; {costs}", heat=measured(finding.heat), confidence=SURE)
 
 
 def _named(linted: Linted) -> str:

@@ -61,6 +61,10 @@ class Config:
             self.ignore, rule, families
         )
 
+    def asks(self, rule: str, path: str, families: Callable[[str], str]) -> bool:
+        """Whether this rule is on in this file."""
+        return self.wants(rule, families) and not names_one(self.ignored_in(path), rule, families)
+
     def ignored_in(self, path: str) -> frozenset[str]:
         """What `per-file-ignores` turns off in this file, as it is written there: rules, families, ALL."""
         if not self.per_file_ignores:

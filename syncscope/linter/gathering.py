@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from syncscope.linter import engine, own_rules
 from syncscope.linter.config import Config, nowhere
+from syncscope.linter.files import excluded
 from syncscope.linter.known_before import SinceRevision
 from syncscope.linter.named_rules import check_names
 from syncscope.linter.rulesets import broken
@@ -16,6 +17,7 @@ from syncscope.linter.run import STRANGE, Done, Files, Job, mended, run
 from syncscope.linter.session import Linted
 from syncscope.linter.trust import refused
 from syncscope.model.finding import Safety
+from syncscope.project.folders import located
 
 if TYPE_CHECKING:
     from syncscope.linter.revision import Revision
@@ -56,6 +58,9 @@ def gather(
     if files.strange:
         first, others = files.strange[0], len(files.strange) - 1
         linted.notices += (f"{first}{f' and {others} more' if others else ''}: left out, {STRANGE}",)
+    if left := [job.path for job in jobs if job.named and excluded(located(job.path), False, job.config)]:
+        which = left[0] if len(left) == 1 else f"{left[0]} and {len(left) - 1} more"
+        linted.notices += (f"{which}: linted for being named, though `exclude` has it (--force-exclude leaves it out)",)
     if cached and not safeties:
         from syncscope.linter.cache import distrusted
 

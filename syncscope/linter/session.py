@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -246,6 +248,12 @@ def in_order(linted: Linted, found: Sequence[Found]) -> list[Found]:
     return sorted(found, key=lambda each: (at[each[0].path], each[1].span.start, each[1].rule))
 
 
+def _is_asked(files: Files, path: str, rule: str) -> bool:
+    """Whether a rule is on in a file: what one would find that is off nobody knows."""
+    config = files.config(path)
+    return config.asks(rule, path, lambda each: rulesets.family_slug(each, config.rules))
+
+
 def recall(linted: Linted) -> None:
     """Leave out what the baseline holds, and what was there at the revision, and make the rest presentable: what waits in a
     step, too, is a finding where it is new."""
@@ -260,7 +268,11 @@ def recall(linted: Linted) -> None:
             linted.also = []
         linted.found = in_order(linted, new) if known.holds_also else new
         if not linted.files.narrowed:
-            held.gone = baseline.missing(path, recalled.left, linted.linted, linted.files.paths)
+            gone = baseline.missing(path, recalled.left, linted.linted, linted.files.paths)
+            asked = (
+                entry for entry in gone if _is_asked(linted.files, os.path.join(known.folder, entry.path), entry.rule)
+            )
+            held.gone = Counter({entry: gone[entry] for entry in asked})
         root = linted.files.first.root
         if new and known.is_of_elsewhere(root):
             line = f"no file that {path} names is below {root}, so all is new: it is of another folder, or was moved"

@@ -16,7 +16,7 @@ from syncscope.linter.source import DEEPEST
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.heat import Heat, Reason
-from syncscope.model.ops import COPIES, VALUES, Family, Op
+from syncscope.model.ops import COPIES, COSTS_MORE, VALUES, Family, Op
 from syncscope.model.source import Span
 from syncscope.project.syntax import each_of, statements, walk
 from syncscope.rules import Function, View
@@ -66,7 +66,8 @@ def beside_others(
     `states` has what is said of each site, with its fix where it is shown. Of waits that stand side by side one is told whole.
     """
     pairs = [(f, s) for f, s in zip(findings, sites, strict=True) if s is not None and f.heat.whole]
-    pairs = [(f, s) for f, s in pairs if f.heat.reason is not Reason.OWN and view.function(s).depth <= DEEPEST]
+    pairs = [(f, s) for f, s in pairs if f.heat.reason is not Reason.OWN and s.op not in COSTS_MORE]
+    pairs = [(f, s) for f, s in pairs if view.function(s).depth <= DEEPEST]
     before: dict[int, Site] = {}  # by the `id` of a site: what has waited
     gone = replaced(states)
     for finding, site in pairs:

@@ -138,6 +138,9 @@ SINGLE = frozenset({Op.ITEM, Op.BOOL, Op.FLOAT, Op.INT, Op.INDEX})
 ASKED = frozenset({Op.CPU, Op.NUMPY, Op.TOLIST, Op.UNIQUE, *(op for op in Op if op.family is Family.EXPLICIT)})
 """Who writes them knows what they do: there is no other word for it, or another would not do less."""
 
+COSTS_MORE = frozenset({Op.EMPTY_CACHE})
+"""They cost more than the wait: to take one out is worth it, whatever has waited before."""
+
 COPIES = frozenset({Op.CPU, Op.NUMPY, Op.ASARRAY, Op.FORMAT, Op.READ_BUFFER})
 """They fetch a tensor; a copy that does not wait may stand in their place."""
 

@@ -241,7 +241,7 @@ def mended(rule: Rule, site: Site, function: Function, compiles: bool = False) -
     """
     own = getattr(rule, "rewrite", None)
     if not getattr(rule, "certain", certain)(site, function):
-        return function.declines(site.node, "what waits there is a guess")
+        return function.declines(site.node, "by the code alone it is not sure that it waits")
     fix = rewrites.first(getattr(rule, "REWRITES", ()), site, function, compiles)
     return own(site, function) if fix is None and own is not None and not compiles else fix
 

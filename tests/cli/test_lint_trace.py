@@ -112,7 +112,8 @@ def test_what_a_recording_saw_waiting_is_hot_by_measurement(lint, tmp_path):
     ]
     kineto.save(Trace.of(events), tmp_path / "run.json.gz")
     found = json.loads(lint("--trace", "run.json.gz", "--all", "--format", "json").stdout)
-    assert [(f["line"], f["heat"]) for f in found] == [(7, "measured: it waited in the recorded steps")]
+    said = [(f["line"], f["heat"], f["confidence"]) for f in found]
+    assert said == [(7, "measured: it waited in the recorded steps", "high")]
 
 
 def test_fixing_everything_and_choosing_by_price_do_not_go_together(lint):

@@ -177,6 +177,21 @@ def test_what_is_mended_is_said_to_be_gone_and_can_be_taken_out(door):
     assert (ran.code, "no baseline is named" in ran.err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    "off", ['ignore = ["host-read"]', 'per-file-ignores = { "src/**" = ["ALL"] }', 'select = ["nonzero"]']
+)
+def test_what_a_rule_would_find_that_is_switched_off_is_not_gone(door, off):
+    door.write("pyproject.toml", CONFIGURED)
+    door.write("src/train.py", READS)
+    door("lint", "--write-baseline", "known.json")
+    door.write("pyproject.toml", CONFIGURED + off)
+    ran = door("lint")
+    assert (ran.code, ran.lines, "gone" in ran.err) == (0, [], False)
+    assert "0 known findings taken out of" in door("lint", "--prune-baseline").err
+    door.write("pyproject.toml", CONFIGURED)
+    assert door("lint").lines == [], "it is known when the rule comes back"
+
+
 def test_of_a_file_that_is_gone_the_baseline_can_forget_all(door):
     door.write("pyproject.toml", CONFIGURED)
     path = door.write("src/train.py", READS)

@@ -240,6 +240,8 @@ def test_exclude_leaves_out_what_is_named_where_that_is_wanted(door):
     named = ("lint", "vendored/train.py", "train.py")
     assert len(door(*named).lines) == 2
     assert [path for path, _, _ in door(*named, "--force-exclude").lines] == ["train.py"]
+    said = "vendored/train.py: linted for being named, though `exclude` has it (--force-exclude leaves it out)"
+    assert (said in door(*named).err, said in door(*named, "--force-exclude").err) == (True, False)
     door.write("pyproject.toml", table('exclude = ["vendored"]\nforce-exclude = true'))
     assert [path for path, _, _ in door(*named).lines] == ["train.py"]
 

@@ -407,3 +407,24 @@ def test_a_number_that_goes_away_with_the_positions_is_told_with_them_and_hides_
     whole = ["nonzero", "unique", "boolean-mask-read", "boolean-mask-read"]
     assert [f.rule for f in found.findings] == whole
     assert not found.also
+
+
+EMPTIED = """\
+import torch
+
+def train(model, loader, optimizer):
+    for x in loader:
+        loss = model(x.cuda(non_blocking=True)).mean()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+        torch.cuda.empty_cache()
+"""
+
+
+def test_what_costs_more_than_its_wait_is_told_whole_beside_another() -> None:
+    found = check("train.py", EMPTIED.encode(), Config()).findings
+    told = {finding.rule: finding for finding in found}
+    assert told["host-read"].heat.whole
+    assert told["emptied-cache"].heat.whole
+    assert told["emptied-cache"].advice.why_by_hand == ""
