@@ -9,6 +9,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.made_on_host import takes_all
 from syncscope.codemod.patterns.passes import loop_of
+from syncscope.codemod.writes import written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -64,6 +65,18 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: finite[n, 3, m]",
     ),
+    Example(
+        """
+        import torch
+
+        def normalized(x: torch.Tensor):
+            x = x.cumsum(-1)
+            x /= x[..., [-1]]  # !
+            first = x[:, [0]]  # !
+            x -= 1
+            return x, first
+        """
+    ),
 )
 
 
@@ -114,8 +127,32 @@ def instead(function: Function, taken: ast.Subscript) -> tuple[str, str, list[st
     code = ", ".join(even if part is lists[0] else ast.unparse(part) for part in parts)
     changes = [FEWER]
     if isinstance(taken.ctx, ast.Load):
+        if is_written(function, taken):
+            return function.declines(taken, f"{name} is written in place, and a slice shares its memory")
         changes = [f"it shares the memory of {name}, so neither may be written later", *changes]
     return f"{{x}}[{code}]", "take them by a slice", changes
+
+
+def is_written(function: Function, taken: ast.Subscript) -> bool:
+    """Whether what a slice would share is written in place while it is looked at: by its own statement, or below that.
+
+    `x /= x[..., [-1]]` divides by a copy; by a slice it is an error, or divides what comes later by one.
+    """
+    if isinstance(function.parent(taken), (ast.BinOp, ast.UnaryOp, ast.Compare)):  # what is computed is a copy
+        return False
+    statement = function.statement(taken)
+    match statement:
+        case ast.Assign(targets=targets):
+            pass
+        case ast.AugAssign(target=target):
+            targets = [target]
+        case _:
+            targets = []
+    into = [each.value if isinstance(each, ast.Subscript) else each for each in targets]
+    in_place = isinstance(statement, ast.AugAssign) or any(isinstance(each, ast.Subscript) for each in targets)
+    if in_place and any(function.same(taken.value, each) for each in into):
+        return True
+    return statement is not None and any(written_after(function, each, statement) for each in (taken.value, *into))
 
 
 def backwards(function: Function, listed: ast.List) -> int:
