@@ -42,7 +42,7 @@ def each(linted: Linted, color: bool, width: int | None) -> str:
         source, found, _ = own[id(finding)]
         return source.code[source.starts[found.place.line - 1] :].split(b"\n", 1)[0].decode("utf-8", "replace")
 
-    offers, pieces = FixWords(), list[str]()
+    offers, pieces = FixWords(alone=True), list[str]()
     told: dict[tuple[int, tuple[Edit, ...]], str] = {}  # where a diff was shown
     made: dict[int, tuple[Edit, ...]] = {}  # by the diffs of each source so far
     for finding, *twins in with_twins(shown, line_of):

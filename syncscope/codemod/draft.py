@@ -140,6 +140,8 @@ class Draft(Templates):
     def _in_place_of(self, node: ast.expr, text: str) -> str:
         """The new code, in parentheses where what is around the old node demands them."""
         new, parent = ast.parse(f"({text})", mode="eval").body, self.function.parent(node)
+        if self._shares_brackets(node, parent):
+            return text if _in_brackets(text) else f"({text})"
         if not self._is_bare(node) and self._is_bracketed(node):
             read = cst.parse_expression(f"({text})") if text.startswith("(") else None
             if read is not None and len(read.lpar) > 1 and not isinstance(read, BRACED):
@@ -161,6 +163,11 @@ class Draft(Templates):
         if "\n" in text and not bracketed:
             tight = True
         return f"({text})" if tight and not _in_brackets(text) else text
+
+    def _shares_brackets(self, node: ast.expr, parent: ast.AST | None) -> bool:
+        """Whether the parentheses of a generator are those of the call that it is given to, `tuple(x for x in xs)`."""
+        given = isinstance(node, ast.GeneratorExp) and isinstance(parent, ast.Call) and node in parent.args
+        return given and parent is not None and self.file.span(parent).end == self.file.span(node).end
 
     def _is_bracketed(self, node: ast.expr) -> bool:
         """Whether parentheses stand around an expression that stay when it is replaced."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from syncscope.model.finding import Finding, Fix, Safety
+from syncscope.model.finding import Edit, Finding, Fix, Safety
 from syncscope.model.words import visible
 
 LONG = 80  # letters: shorter terms are said each time
@@ -15,20 +15,39 @@ BETWEEN = "; "  # the parts of terms
 
 def with_twins(findings: Iterable[Finding], line_of: Callable[[Finding], str]) -> list[list[Finding]]:
     """The findings, each with its twins behind it: the same statement elsewhere in the file, as in two branches, of which
-    nothing else is to be said; and many of one rule that one fix mends. `line_of` is the text of a finding's line."""
+    nothing else is to be said; many of one rule that one fix mends; and what the fix of another mends, too, by the same edits.
+    `line_of` is the text of a finding's line."""
     findings = [*findings]
     mended = Counter(map(_mended_alike, findings))
+    wider = _wider(findings)
     found: dict[object, list[Finding]] = {}
     for finding in findings:
         key: object = id(finding)
+        finding, own = wider.get(id(finding), finding), finding
         if finding.fix is not None and mended[_mended_alike(finding)] >= MANY:
             key = _mended_alike(finding)
         elif finding.fix is not None:
             line = line_of(finding)
             place = finding.column - 1 - (len(line) - len(line.lstrip()))
             key = (finding.source_name, finding.fingerprint, place, finding.message, finding.confidence, _said(finding))
-        found.setdefault(key, []).append(finding)
-    return list(found.values())
+        found.setdefault(key, []).append(own)
+    return [sorted(same, key=lambda each: -len(each.fix.edits) if each.fix else 0) for same in found.values()]
+
+
+def _wider(findings: Iterable[Finding]) -> dict[int, Finding]:
+    """By the `id` of a finding another whose fix makes all of its edits, and more: who looks through that has seen this one."""
+    named: dict[tuple[str, Edit], list[Finding]] = {}
+    alone = [each for each in findings if each.fix is not None and each.fix.also is None]
+    for finding in alone:
+        for edit in finding.fix.edits if finding.fix else ():
+            named.setdefault((finding.source_name, edit), []).append(finding)
+    found: dict[int, Finding] = {}
+    for finding in alone:
+        edits = {*finding.fix.edits} if finding.fix else set()
+        for other in named[finding.source_name, next(iter(edits))]:
+            if other.fix is not None and edits < {*other.fix.edits} and other.rule == finding.rule:
+                found[id(finding)] = other
+    return found
 
 
 def _mended_alike(finding: Finding) -> tuple[object, ...]:
@@ -49,9 +68,10 @@ def like_it(twins: Sequence[Finding]) -> str:
 
 class FixWords:
     """What would mend findings, in words. What many have to say is said at the first: terms, long parts of terms, and that a
-    rule's page is what helps where no rewrite fits."""
+    rule's page is what helps where no rewrite fits. Where each is to be read `alone`, as a patch is, terms are said each time."""
 
-    def __init__(self, findings: Iterable[Finding] = ()) -> None:
+    def __init__(self, findings: Iterable[Finding] = (), alone: bool = False) -> None:
+        self._alone = alone
         self._mended = {  # lines in which something has a fix: of what else waits there it is not said that none fits
             (each.source_name, line)
             for each in findings
@@ -80,7 +100,7 @@ class FixWords:
 
     def _terms(self, fix: Fix, finding: Finding) -> str:
         """What a fix changes, without what was said already."""
-        if len(fix.terms) <= LONG:
+        if self._alone or len(fix.terms) <= LONG:
             return fix.terms
         if again := self._again(fix.terms, finding):
             return again

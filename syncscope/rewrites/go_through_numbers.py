@@ -47,6 +47,25 @@ EXAMPLES = (
         """
         import torch
 
+        def named(tokens: torch.Tensor):
+            names = tokens.flatten().long()
+            return tuple(name.item() for name in names), sum((name.item() for name in names))  # !
+        """,
+        """
+        import torch
+
+        def named(tokens: torch.Tensor):
+            names = tokens.flatten().long()
+            return tuple(names.tolist()), sum(names.tolist())
+        """,
+        Safety.SAFE,
+        "tokens: label[n]",
+        rule="host-read",
+    ),
+    Example(
+        """
+        import torch
+
         def spread(x: torch.Tensor, lengths: torch.LongTensor):
             parts = []
             for i, length in enumerate(lengths):

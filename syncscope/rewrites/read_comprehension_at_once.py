@@ -169,7 +169,7 @@ def listed(
     if loop.elt is read and isinstance(loop, ast.ListComp):
         draft.replace(read, "{t}", t=tensor)
         draft.edits += [Edit(Span(span.start, span.start), f"{join}("), Edit(Span(span.end, span.end), f"){read_all}")]
-    elif loop.elt is read and alone and element.start == span.start + 1:
+    elif loop.elt is read and alone and not file.code[span.start + 1 : element.start].strip():
         draft.edits += [Edit(element, f"{join}([{computed}"), Edit(end, f"]){read_all}")]
     else:
         name = function.fresh("value")

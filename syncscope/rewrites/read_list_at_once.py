@@ -121,8 +121,5 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if isinstance(found["all"], (ast.Tuple, ast.List)) and len(found["all"].elts) > 1:
         parts = {f"t{n}": each for n, each in enumerate(found["all"].elts)}
         given = f"({', '.join(f'{{{each}}}' for each in parts)})"
-    whole, outer = f"{join}({given}){read_all}", function.parent(loop)
-    alone = isinstance(loop, ast.GeneratorExp) and isinstance(outer, ast.Call) and outer.args == [loop]
-    alone = alone and not getattr(outer, "keywords", ())  # then it has no parentheses but the call's
-    draft.replace(loop, f"({whole})" if alone else whole, **parts)
+    draft.replace(loop, f"{join}({given}){read_all}", **parts)
     return draft.fix("read all at once", Safety.UNSAFE, changes)

@@ -31,6 +31,7 @@ OPS = (Op.CREATED_ON_HOST,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to")
 REWRITES = (
     "use_the_number",
+    "give_number_to_where",
     "create_on_device",
     "fill_as_converted",
     "fill_like_another",

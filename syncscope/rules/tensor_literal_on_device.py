@@ -30,6 +30,7 @@ OPS = (Op.TENSOR_LITERAL,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh", "aten::to")
 REWRITES = (
     "use_the_number",
+    "give_number_to_where",
     "fill_tensor_on_device",
     "make_constant_once",
     "register_constant",

@@ -63,7 +63,7 @@ def test_a_diff_that_mends_two_lines_stands_at_the_first(door):
     )
     told = door("lint", "--diff", "--all", "--select", "distribution-validation", "agent.py").out
     assert told.count("validate_args=False") == 2
-    assert "fix (suggest, --diff): leave the checks out: as at line 11\n  the diff is the one at agent.py:11:" in told
+    assert len(re.findall(r"\n  the diff is the one at agent.py:11:", told)) == 1
 
 
 def test_statements_that_are_alike_with_other_fixes_are_told_apart(door):
@@ -89,11 +89,33 @@ def test_terms_that_fixes_share_are_said_at_the_first(door):
             return rows.sum(), (y * 3)[y > 1].sum()
         """,
     )
-    for command in (("lint", "terms.py"), ("lint", "--diff", "terms.py")):
-        told = re.findall(r"(?:fix|or) \([\w-]+, --[\w-]+\): [^:\n]*: (.*)", door(*command).out)
-        long = [terms for terms in told if len(terms) > 80]
-        assert long, "or the test asks nothing"
-        assert len(long) == len(set(long)), f"{command} says the same twice"
+    offer = re.compile(r"(?:fix|or) \([\w-]+, --[\w-]+\): [^:\n]*: (.*)")
+    told = [terms for terms in offer.findall(door("lint", "terms.py").out) if len(terms) > 80]
+    assert told, "or the test asks nothing"
+    assert len(told) == len(set(told)), "the same is said twice"
+    shown = offer.findall(door("lint", "--diff", "terms.py").out)
+    assert shown
+    assert not any("as at" in terms for terms in shown), "a diff is read alone"
+
+
+def test_what_a_wider_fix_makes_too_is_no_diff_of_its_own(door):
+    door.write(
+        "wide.py",
+        """\
+        import torch
+
+
+        def forward(x: torch.Tensor, low):
+            floor = torch.tensor(0.5, device=x.device)
+            least = torch.tensor([low], device=x.device)
+            return torch.maximum(torch.maximum(x, floor), least)
+        """,
+    )
+    found = json.loads(door("lint", "wide.py", "--format", "json").out)
+    assert [(each["line"], each["fix"]["safety"]) for each in found] == [(5, "safe"), (6, "unsafe")]
+    told = door("lint", "--diff", "wide.py").out
+    assert told.count("--- a/wide.py") == 1
+    assert "wide.py:6:13: tensor-literal-on-device, and 1 like it: line 5" in told
 
 
 SENT = """\
