@@ -47,6 +47,9 @@ class OfProject(NamedTuple):
     gives: Callable[[str], bool] = lambda parameter: (
         True
     )  # whether anything gives a parameter another value than it has
+    has_others: Callable[[], bool] = bool  # whether there are other files
+    on_host: Callable[[], bool] = bool  # whether it trains, and knows no device
+    speaks_of: Callable[[str], bool] = lambda name: True  # whether anything names a function, a class, `Class.method`
 
 
 ALONE = OfProject()  # a file that is of none

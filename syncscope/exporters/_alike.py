@@ -68,7 +68,8 @@ def like_it(twins: Sequence[Finding]) -> str:
 
 class FixWords:
     """What would mend findings, in words. What many have to say is said at the first: terms, long parts of terms, and that a
-    rule's page is what helps where no rewrite fits. Where each is to be read `alone`, as a patch is, terms are said each time."""
+    rule's page is what helps where no rewrite fits. Where each is to be read `alone`, as a patch is, terms are said each time.
+    """
 
     def __init__(self, findings: Iterable[Finding] = (), alone: bool = False) -> None:
         self._alone = alone

@@ -21,7 +21,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
 from syncscope.model.heat import Reason
 from syncscope.project.given import OPTION, Parameter
-from syncscope.project.syntax import assigned, default_of, name_of, walk
+from syncscope.project.syntax import assigned, default_of, each_of, name_of, walk
 from syncscope.rules import Function, View
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -57,12 +57,46 @@ def by_default(finding: Finding, site: Site | None, view: View) -> Finding:
     function = view.function(site)
     if function.depth > DEEPEST:
         return finding
+    if (set_once := _set_once(function, site.node)) is not None:
+        return cooled(finding, Reason.CONVERTED(ast.unparse(set_once)))
     tests = [*_tests(function, site.node)]
     rare = next((test for test, needed in tests if _asks_for_little(test, needed)), None)
     if rare is not None:
         return cooled(finding, Reason.RARE(ast.unparse(rare)))
     test = next((test for test, needed in tests if _says_no(test, needed, function)), None)
     return finding if test is None else cooled(finding, Reason.UNGIVEN(ast.unparse(test)))
+
+
+def _set_once(function: Function, node: ast.AST) -> ast.expr | None:
+    """The test whether what an object keeps is still a number, under which it gets another value: `type(self.eps) is float`."""
+    inner = node
+    for outer in function.around(node):
+        if isinstance(outer, ast.If) and inner in outer.body:
+            match outer.test:
+                case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Attribute() as kept, kinds]):
+                    pass
+                case ast.Compare(
+                    left=ast.Call(func=ast.Name(id="type"), args=[ast.Attribute() as kept]),
+                    ops=[ast.Is() | ast.Eq() | ast.In()],
+                    comparators=[kinds],
+                ):
+                    pass
+                case _:
+                    inner = outer
+                    continue
+            of_python = {name_of(each) for each in each_of(kinds)} <= {
+                "float",
+                "int",
+                "bool",
+                "list",
+                "tuple",
+                "ndarray",
+            }
+            given = (t for each in outer.body if isinstance(each, ast.Assign) for t in each.targets)
+            if of_python and ast.unparse(kept) in map(ast.unparse, given):
+                return outer.test
+        inner = outer
+    return None
 
 
 def _tests(function: Function, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:

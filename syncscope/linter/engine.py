@@ -190,7 +190,10 @@ def of_python(source: SourceFile, config: Config) -> Told:
             sends=cache(lambda: tracked.of_project("<sends>", path)),
             own_graphs=cache(lambda: tracked.of_project("<graphs>", path)),
             needs=cache(lambda: tracked.of_project("<needs>", path)),
+            on_host=cache(lambda: tracked.of_project("<host>", path)),
+            has_others=cache(lambda: tracked.of_project("<others>", path)),
             gives=lambda parameter: tracked.gives(path, parameter),
+            speaks_of=lambda name: tracked.speaks_of(path, name),
         )
         view = View(source.code, found, tree, wide, project, facts_of(tracked))
         for site, finding in asked(source, found, view, config):

@@ -87,7 +87,7 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
         return ""
     if any(each in fix.changes for each in NOT_PINNED):
         return "nothing pins that memory, so the host copies it all the same"
-    if any(_reads_worse(edit.text) for edit in fix.edits):
+    if any(_reads_worse(edit.text) for edit in fix.edits) or _fills_one_by_one(fix):
         return "it reads worse than what it replaces"
     if (more := _longer(fix, view.code)) >= LONGER[any(finding.repeats for finding, _ in places)]:
         return f"the code becomes {more} lines longer"
@@ -138,6 +138,11 @@ def _longer(fix: Fix, code: bytes) -> int:
 def _reads_worse(text: str) -> bool:
     """Whether new code takes a second look where the old one said what it does: numbers joined, or added up by position."""
     return ("torch.hstack((" in text and ".flatten()" in text) or ").index_add_(" in text
+
+
+def _fills_one_by_one(fix: Fix) -> bool:
+    """Whether numbers that were assigned to elements, `x[0] = low`, are filled in there in several statements."""
+    return fix.rewrite == "make_number_on_device" and sum(".fill_(" in edit.text for edit in fix.edits) > 1
 
 
 def _unread(fix: Fix, sites: Sequence[Site], view: View) -> str:

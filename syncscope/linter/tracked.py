@@ -11,12 +11,14 @@ from syncscope.files import regular
 from syncscope.heat.steps import Steps
 from syncscope.heat.survey import IsHot
 from syncscope.model.heat import Role
-from syncscope.project.folders import located
+from syncscope.project.folders import has_others, located
 from syncscope.project.given import is_given
 from syncscope.project.modules import Module
+from syncscope.project.on_host import stays_on_host
 from syncscope.project.own_moves import moves_its_own
 from syncscope.project.pinned import counts_its_own_graphs, pins_memory, sends_without_waiting
 from syncscope.project.requirements import requirements
+from syncscope.project.spoken_of import is_spoken_of
 from syncscope.tensors.interpret import Project
 
 IMPORTERS, CONTENT = "<importers>", "<content>"  # what an answer relied on of a file, beside what it imports
@@ -26,8 +28,11 @@ OF_PROJECT: dict[str, Callable[[str], Any]] = {  # ... and of the texts of the p
     "<sends>": sends_without_waiting,
     "<graphs>": counts_its_own_graphs,
     "<needs>": requirements,
+    "<host>": stays_on_host,
+    "<others>": has_others,
 }
 GIVEN = "<given>"  # ... and whether anything there gives a parameter, which is named behind it
+SPOKEN_OF = "<spoken>"  # ... or speaks of a function or a class
 
 
 class Tracked(Project):
@@ -72,6 +77,12 @@ class Tracked(Project):
         self.told.setdefault(located(path), set()).add((f"{located(path)}\0{GIVEN}{parameter}", str(found)))
         return found
 
+    def speaks_of(self, path: str, name: str) -> bool:
+        """Whether the project around a file speaks of what that defines; that answers rely on it is noted."""
+        found = is_spoken_of(path, name)
+        self.told.setdefault(located(path), set()).add((f"{located(path)}\0{SPOKEN_OF}{name}", str(found)))
+        return found
+
     def relied(self, path: str) -> tuple[tuple[str, str], ...]:
         """Path and content hash of every file behind what was said of this one, and when what of it runs: see `still`."""
         here = located(path)
@@ -106,6 +117,8 @@ def still(steps: Steps, key: str) -> str | None:
         return str(OF_PROJECT[name](path))
     if name.startswith(GIVEN):
         return str(is_given(path, name.removeprefix(GIVEN)))
+    if name.startswith(SPOKEN_OF):
+        return str(is_spoken_of(path, name.removeprefix(SPOKEN_OF)))
     if name == CONTENT:
         return hashlib.blake2b(regular(path), digest_size=16).hexdigest()
     owner, _, name = name.partition(".")

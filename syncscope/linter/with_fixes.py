@@ -17,8 +17,11 @@ from syncscope.linter.joined import joined
 from syncscope.linter.joined_in_pass import joined_in_pass
 from syncscope.linter.meant import sparing
 from syncscope.linter.offered import freed, mended_or_idle
+from syncscope.linter.on_host import on_host
 from syncscope.linter.overlaps import Overlaps
+from syncscope.linter.read_aside import read_aside
 from syncscope.linter.source import SourceFile
+from syncscope.linter.spoken_for import spoken_for
 from syncscope.linter.worth import beside_others, goes_along, replaced
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
@@ -57,7 +60,8 @@ def with_fixes(
     found = [freed(source, f, site, heard, view, config) for f, site in zip(found, sites, strict=True)]
 
     if not (apart or config.measured):
-        found = [by_default(f, site, view) for f, site in zip(found, sites, strict=True)]
+        for judge in (by_default, on_host, spoken_for, read_aside):
+            found = [judge(f, site, view) for f, site in zip(found, sites, strict=True)]
     found = with_gains(joined(found, sites, view, apart), sites, view)
     if not (apart or config.measured):
         told = states | {id(site): f for site, f in zip(sites, found, strict=True) if site is not None}

@@ -192,6 +192,12 @@ class Reason(Enum):
     DRAINED_IN = SHORT, "line {0} of {1} has just waited: little is in flight"
     RARE = SHORT, "only when `{0}`: there is next to nothing"
     UNGIVEN = SHORT, "it hangs on `{0}`, and nothing here asks for that"
+    CONVERTED = SHORT, "only when `{0}`: it is converted the first time"
+    OF_HOST = SHORT, "`{0}` is for the host, as its name says"
+    NO_DEVICE = SHORT, "nothing here speaks of a device, so that its tensors live on the host"
+    READ_ASIDE = SHORT, "`{0}` asks for numbers, and nothing says that a step calls it"
+    PRINTED = SHORT, "for a line that is printed in each call"
+    UNSPOKEN = SHORT, "nothing here names `{0}`, to call it or to offer it to others"
 
 
 @dataclass(frozen=True, slots=True)

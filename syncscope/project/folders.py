@@ -193,3 +193,36 @@ def content(path: str) -> bytes:
         return regular(path, LARGEST)
     except OSError:
         return b""
+
+
+_PAGES = (".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".gin", ".sh", ".md", ".rst", ".ipynb")
+_TOLD_BESIDE = ("METADATA", "entry_points.txt")
+_MOST_PAGES, _LARGEST_PAGE = 400, 200_000  # files in a project, and bytes of each
+
+
+@of_texts
+def pages(root: str) -> tuple[bytes, ...]:
+    """What a project's pages show and its settings hold; of what was unpacked alone, what its distribution says of it."""
+    found: list[str] = []
+    for folder, below, names in os.walk(root) if root else ():
+        below[:] = sorted(each for each in below if each not in NEVER and not each.startswith("."))
+        found += (os.path.join(folder, name) for name in sorted(names) if name.endswith(_PAGES))
+        if len(found) >= _MOST_PAGES:
+            break
+    around = os.path.dirname(root)
+    told = [each for each in os.listdir(around) if each.endswith(".dist-info")] if root else []
+    if len(told) == 1:
+        found[:0] = [os.path.join(around, told[0], name) for name in _TOLD_BESIDE]
+    return tuple(text for text in map(content, found[:_MOST_PAGES]) if len(text) <= _LARGEST_PAGE)
+
+
+def project_around(path: str) -> str:
+    """The folder of the project that a file is of; "" where there is none."""
+    folder = os.path.dirname(path)
+    return root_of(folder) or next(map(str, roots(Path(folder))), "")
+
+
+def has_others(path: str) -> bool:
+    """Whether a file is one of several of a project, as far as is known."""
+    path = located(path)
+    return os.path.isfile(path) and len(sources(project_around(path))) > 1

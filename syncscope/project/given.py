@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncscope.project.beside_training import TEST_FILE
-from syncscope.project.folders import MOST_SOURCES, NEVER, content, located, of_texts, root_of, roots, sources
+from syncscope.project.folders import MOST_SOURCES, content, located, of_texts, pages, project_around, sources
 
-_SETTINGS = (".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".gin", ".sh", ".md", ".rst")
 _LEFT = re.compile(rb"""^["']?(?:none|null|~|)["']?$""", re.IGNORECASE)  # what a configuration calls None
 _FALSE = re.compile(rb"""^["']?(?:false|no|off)["']?$""", re.IGNORECASE)
 _TRUE = re.compile(rb"""^["']?(?:true|yes|on)["']?$""", re.IGNORECASE)
-_MOST_SETTINGS, _LARGEST = 400, 100_000  # files of them in a project, and bytes of each
 _FAR = 600  # characters of a call that are gone through for its arguments
 _BY_NAME = frozenset(("forward", "__call__"))  # functions that are called by what their object is called
 
@@ -53,12 +51,7 @@ class Parameter(NamedTuple):
 def is_given(path: str, key: str) -> bool:
     """Whether anything in the project around a file gives a parameter another value than it has anyway, or may do so."""
     path = located(path)
-    return _is_given(_root(path), path, key) if os.path.isfile(path) else True
-
-
-def _root(path: str) -> str:
-    folder = os.path.dirname(path)
-    return root_of(folder) or next(map(str, roots(Path(folder))), "")
+    return _is_given(project_around(path), path, key) if os.path.isfile(path) else True
 
 
 def _texts(root: str, path: str) -> Iterator[bytes]:
@@ -70,25 +63,13 @@ def _texts(root: str, path: str) -> Iterator[bytes]:
 
 
 @of_texts
-def _settings(root: str) -> tuple[bytes, ...]:
-    """What a project's files of settings hold, and what its pages show."""
-    found: list[str] = []
-    for folder, below, names in os.walk(root) if root else ():
-        below[:] = sorted(each for each in below if each not in NEVER and not each.startswith("."))
-        found += (os.path.join(folder, name) for name in sorted(names) if name.endswith(_SETTINGS))
-        if len(found) >= _MOST_SETTINGS:
-            break
-    return tuple(text for text in map(content, found[:_MOST_SETTINGS]) if len(text) <= _LARGEST)
-
-
-@of_texts
 def _is_given(root: str, path: str, key: str) -> bool:
     asked = _Asked(Parameter.of(key))
     if len(sources(root)) >= MOST_SOURCES:
         return True
     if asked.undeclared(_texts(root, path)):
         return True
-    return any(map(asked.by, _texts(root, path))) or any(map(asked.by_setting, _settings(root)))
+    return any(map(asked.by, _texts(root, path))) or any(map(asked.by_setting, pages(root)))
 
 
 class _Asked:

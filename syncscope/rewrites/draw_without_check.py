@@ -8,6 +8,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.mixed import mixed
 from syncscope.codemod.pattern import seen
+from syncscope.codemod.patterns.distributions import in_no_grad
 from syncscope.codemod.proofs import one_value, same_shape
 from syncscope.codemod.templates import Part
 from syncscope.model.example import Example
@@ -24,14 +25,16 @@ EXAMPLES = (
 
         def sample(mean: torch.Tensor, log_variance: torch.Tensor):
             std = torch.exp(0.5 * log_variance)
-            return torch.normal(mean, std)  # !
+            with torch.no_grad():
+                return torch.normal(mean, std)  # !
         """,
         """
         import torch
 
         def sample(mean: torch.Tensor, log_variance: torch.Tensor):
             std = torch.exp(0.5 * log_variance)
-            return mean + std * torch.randn_like(mean + std)
+            with torch.no_grad():
+                return mean + std * torch.randn_like(mean + std)
         """,
         Safety.UNSAFE,
     ),
@@ -39,9 +42,26 @@ EXAMPLES = (
         """
         import torch
 
+        def encoded(mean: torch.Tensor, log_variance: torch.Tensor):
+            return torch.normal(mean, torch.exp(log_variance))  # !
+        """,
+        """
+        import torch
+
+        def encoded(mean: torch.Tensor, log_variance: torch.Tensor):
+            std = torch.exp(log_variance)
+            return mean + std * torch.randn_like(mean + std)
+        """,
+        Safety.SUGGEST,
+    ),
+    Example(
+        """
+        import torch
+
         def disturbed(x: torch.Tensor, scale: float):
             spread = scale * x.std(dim=0, keepdim=True).expand_as(x)
-            noise = torch.normal(mean=0.0, std=spread)  # !
+            with torch.no_grad():
+                noise = torch.normal(mean=0.0, std=spread)  # !
             return x + noise, torch.normal(torch.zeros_like(x), torch.ones_like(x))  # !
         """,
         """
@@ -49,7 +69,8 @@ EXAMPLES = (
 
         def disturbed(x: torch.Tensor, scale: float):
             spread = scale * x.std(dim=0, keepdim=True).expand_as(x)
-            noise = spread * torch.randn_like(spread)
+            with torch.no_grad():
+                noise = spread * torch.randn_like(spread)
             return x + noise, torch.randn_like(x)
         """,
         Safety.UNSAFE,
@@ -110,7 +131,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             safety = Safety.SUGGEST
     parts_of = [*([] if centred else [mean]), *([] if even is not None else [std])]
     through = [text(part) for part in parts_of if function.fact(part).is_tensor]
-    if through:
+    if through and not in_no_grad(function, call):
+        safety = Safety.SUGGEST
         changes.append(f"gradients go through {' and '.join(through)}, which it had kept back")
     draft.replace(call, noise if centred else f"{{m}} + {noise}", m=mean, **parts)
     return draft.fix("draw the noise, and scale it", safety, "; ".join(changes))

@@ -121,14 +121,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix("give the number", Safety.UNSAFE, changes)
 
 
-class Number(NamedTuple):
+class NumberChosen(NamedTuple):
     """A number that a tensor is made of, and whether it is said in what dtype."""
 
     value: ast.expr
     typed: bool
 
 
-def number_of(function: Function, made: ast.expr | None) -> Number | None:
+def number_of(function: Function, made: ast.expr | None) -> NumberChosen | None:
     """The number of `torch.tensor(0.5)`, which may say its dtype and its device, or be sent there."""
     match made:
         case ast.Call(func=ast.Attribute(value=ast.Call() as sent, attr="to" | "cuda"), args=moved, keywords=more):
@@ -142,4 +142,4 @@ def number_of(function: Function, made: ast.expr | None) -> Number | None:
     (value,), names = made.args, {k.arg for k in made.keywords}
     fact = function.fact(value)
     known = written_out(function, value) or (fact.kind is Value.SCALAR and fact.confidence == 3)
-    return Number(value, "dtype" in names) if known and names <= {"device", "dtype"} else None
+    return NumberChosen(value, "dtype" in names) if known and names <= {"device", "dtype"} else None

@@ -72,6 +72,10 @@ EXAMPLES = (
         def normalized(x: torch.Tensor):
             x = x.cumsum(-1)
             x /= x[..., [-1]]  # !
+            return x
+
+        def shifted(x: torch.Tensor):
+            x = x.cumsum(-1)
             first = x[:, [0]]  # !
             x -= 1
             return x, first
@@ -150,7 +154,7 @@ def is_written(function: Function, taken: ast.Subscript) -> bool:
             targets = []
     into = [each.value if isinstance(each, ast.Subscript) else each for each in targets]
     in_place = isinstance(statement, ast.AugAssign) or any(isinstance(each, ast.Subscript) for each in targets)
-    if in_place and any(function.same(taken.value, each) for each in into):
+    if in_place and ast.unparse(taken.value) in map(ast.unparse, into):
         return True
     return statement is not None and any(written_after(function, each, statement) for each in (taken.value, *into))
 

@@ -13,9 +13,9 @@ from syncscope.model.finding import Safety
 @pytest.mark.parametrize(
     ("call", "instead", "told"),
     [
-        ("torch.normal(mean, std)", "mean + std * torch.randn_like(mean + std)", "gradients go through mean and std"),
-        ("torch.normal(0.0, std)", "std * torch.randn_like(std)", "gradients go through std"),
-        ("torch.normal(mean=torch.zeros_like(std), std=std * 2)", "(std * 2) * torch.randn_like(std * 2)", "std * 2"),
+        ("torch.normal(mean, std)", "mean + std * torch.randn_like(mean + std)", "negative"),
+        ("torch.normal(0.0, std)", "std * torch.randn_like(std)", "negative"),
+        ("torch.normal(mean=torch.zeros_like(std), std=std * 2)", "(std * 2) * torch.randn_like(std * 2)", "negative"),
         ("torch.normal(torch.zeros_like(std), torch.ones_like(std) * 3)", "3 * torch.randn_like(std)", "negative"),
         ("torch.normal(mean, std, generator=other)", None, ""),
         ("torch.normal(mean, 2.0)", None, ""),
@@ -23,7 +23,8 @@ from syncscope.model.finding import Safety
 )
 def test_noise_of_which_nobody_asks_whether_it_is_negative(call: str, instead: str | None, told: str) -> None:
     torch = pytest.importorskip("torch")
-    code = f"{HEAD}def f(mean: torch.Tensor, std: torch.Tensor, other=None):\n    return {call}\n"
+    head = f"{HEAD}def f(mean: torch.Tensor, std: torch.Tensor, other=None):\n    with torch.no_grad():\n        return "
+    code = f"{head}{call}\n"
     after = fixed(code, "hidden-read", allowed=FIXES)
     assert after == (code if instead is None else code.replace(call, instead))
     fixes = [f.fix for f in findings(code, "hidden-read") if f.fix is not None]
@@ -37,9 +38,15 @@ def test_noise_of_which_nobody_asks_whether_it_is_negative(call: str, instead: s
     assert torch.equal(*made)
 
 
+def test_noise_that_gradients_would_go_through_is_left_to_people() -> None:
+    code = f"{HEAD}def f(mean: torch.Tensor, std: torch.Tensor):\n    return torch.normal(mean, std)\n"
+    assert fixed(code, "hidden-read", allowed=FIXES) == code
+
+
 def test_noise_of_rows_that_share_their_deviation_is_drawn_for_each() -> None:
     torch = pytest.importorskip("torch")
-    code = f"{HEAD}def f(mean: torch.Tensor, std: torch.Tensor):\n    return torch.normal(mean.expand(3, 2), std)\n"
+    head = f"{HEAD}def f(mean: torch.Tensor, std: torch.Tensor):\n    with torch.no_grad():\n        return "
+    code = f"{head}torch.normal(mean.expand(3, 2), std)\n"
     drawn = []
     for text in (code, fixed(code, "hidden-read", allowed=FIXES)):
         space: dict[str, object] = {}

@@ -1,0 +1,135 @@
+"""What nothing in a project names is told in a line, and what is for the host: nobody who looks after it gains by a fix."""
+
+import pytest
+
+LOSSES = """
+import torch
+from torch import nn
+
+
+class Focal(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor):
+        floor = torch.tensor(0.5, device=x.device)
+        return torch.maximum((x - y).square().mean(), floor)
+
+
+def dice(x: torch.Tensor, y: torch.Tensor):
+    return Helper()(x * y)
+
+
+class Helper(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return torch.maximum(x.mean(), torch.tensor(0.25, device=x.device))
+
+    def aside(self, x: torch.Tensor):
+        return torch.maximum(x.sum(), torch.tensor(0.75, device=x.device))
+"""
+TRAIN = """
+from net.losses import {names}
+
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        loss = {call}(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+"""
+FOCAL, HELPER, ASIDE = 8, 18, 21
+
+
+def fixed(door, **files):
+    for name, text in files.items():
+        door.write(f"net/{name}.py", text)
+    return [line for _, line, _ in door("lint", "net").lines if (_, line)]
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"train": TRAIN.format(names="Focal", call="Focal()")}, {FOCAL}),
+        ({"train": TRAIN.format(names="dice", call="dice")}, {HELPER}),
+        ({"train": TRAIN.format(names="Focal as F", call="F()")}, {FOCAL}),
+        ({"train": TRAIN.format(names="Focal, dice", call="Focal()")}, {FOCAL}),
+        ({"__init__": "from .losses import *\n"}, {FOCAL, HELPER}),
+        ({"__init__": "from . import losses\n"}, {FOCAL, HELPER}),
+        ({"__init__": "from .losses import dice\n"}, {HELPER}),
+        ({"find": "from net import losses\n\n\ndef find(name):\n    return getattr(losses, name)\n"}, {FOCAL, HELPER}),
+    ],
+)
+def test_what_no_file_names_is_told_in_a_line(door, files, told):
+    door.write("pyproject.toml", "[project]\nname = 'net'\n")
+    written = {"__init__": "", "losses": LOSSES, "other": "import torch\n"} | files
+    found = fixed(door, **written)
+    assert {line for line in found if line in (FOCAL, HELPER, ASIDE)} == told
+
+
+def test_a_page_names_it(door):
+    door.write("pyproject.toml", "[project]\nname = 'net'\n")
+    door.write("README.md", "Use `net.losses.Focal`.\n")
+    assert fixed(door, __init__="from .losses import dice\n", losses=LOSSES) == [FOCAL, HELPER]
+
+
+def test_a_library_of_which_nothing_is_imported_is_for_others_to_import(door):
+    door.write("pyproject.toml", "[build-system]\n")
+    assert fixed(door, __init__="", losses=LOSSES, other="import torch\n") == [FOCAL, HELPER]
+
+
+def test_what_is_for_the_host_is_told_in_a_line(door):
+    code = """
+    import torch
+
+
+    def loss_cpu(x: torch.Tensor):
+        return torch.maximum(x.mean(), torch.tensor(0.25, device=x.device))
+
+
+    def loss(x: torch.Tensor):
+        return torch.maximum(x.mean(), torch.tensor(0.25, device=x.device))
+    """
+    door.write("losses.py", code)
+    ran = door("lint", "losses.py")
+    assert [line for _, line, _ in ran.lines] == [10]
+
+
+@pytest.mark.parametrize(("device", "told"), [("", []), ("device = 'cuda'", [5])])
+def test_a_program_that_knows_no_device_has_its_tensors_on_the_host(door, device, told):
+    door.write(
+        "loss.py",
+        """
+    import torch
+
+    def loss(x: torch.Tensor, y: torch.Tensor):
+        return (x - y)[y > 0].mean()
+    """,
+    )
+    door.write(
+        "train.py",
+        f"""
+    from loss import loss
+
+    {device}
+
+    def train(model, loader, optimizer):
+        for x, y in loader:
+            loss(model(x), y).backward()
+            optimizer.step()
+    """,
+    )
+    door.write("pyproject.toml", "")
+    assert [line for _, line, _ in door("lint", "loss.py").lines] == told
+
+
+def test_a_number_that_an_object_keeps_is_converted_once(door):
+    code = """
+    import torch
+    from torch import nn
+
+
+    class Loss(nn.Module):
+        def forward(self, x: torch.Tensor):
+            if type(self.eps) is float:
+                self.eps = torch.tensor(0.5, device=x.device)
+            return x.mean() - self.eps
+    """
+    door.write("losses.py", code)
+    assert door("lint", "losses.py").lines == []
