@@ -166,8 +166,9 @@ class Draft(Templates):
 
     def _shares_brackets(self, node: ast.expr, parent: ast.AST | None) -> bool:
         """Whether the parentheses of a generator are those of the call that it is given to, `tuple(x for x in xs)`."""
-        given = isinstance(node, ast.GeneratorExp) and isinstance(parent, ast.Call) and node in parent.args
-        return given and parent is not None and self.file.span(parent).end == self.file.span(node).end
+        if not (isinstance(node, ast.GeneratorExp) and isinstance(parent, ast.Call) and node in parent.args):
+            return False
+        return self.file.span(parent).end == self.file.span(node).end
 
     def _is_bracketed(self, node: ast.expr) -> bool:
         """Whether parentheses stand around an expression that stay when it is replaced."""

@@ -32,6 +32,14 @@ def mixed(function: Function, node: ast.expr) -> bool:
     return False
 
 
+def asked_for_kinds(function: Function, node: ast.expr) -> bool:
+    """Whether this is an argument that code asks what it is, and which is not proved to be a tensor: `isinstance(tau, float)`;
+    it may be a list as well."""
+    if not isinstance(node, ast.Name) or function.fact(node).ref is Tag.PROVED:
+        return False
+    return function.reaching_definition(node) is None and _last_asked(function, node.id) > 0
+
+
 def _asked_later(function: Function, name: ast.Name) -> bool:
     """Whether code further down asks what this is, `isinstance(x, torch.Tensor)`: it may be something else."""
     return name.lineno < function.once(f"asked {name.id}", function.scope, lambda: _last_asked(function, name.id))

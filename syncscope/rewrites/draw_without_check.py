@@ -42,22 +42,6 @@ EXAMPLES = (
         """
         import torch
 
-        def encoded(mean: torch.Tensor, log_variance: torch.Tensor):
-            return torch.normal(mean, torch.exp(log_variance))  # !
-        """,
-        """
-        import torch
-
-        def encoded(mean: torch.Tensor, log_variance: torch.Tensor):
-            std = torch.exp(log_variance)
-            return mean + std * torch.randn_like(mean + std)
-        """,
-        Safety.SUGGEST,
-    ),
-    Example(
-        """
-        import torch
-
         def disturbed(x: torch.Tensor, scale: float):
             spread = scale * x.std(dim=0, keepdim=True).expand_as(x)
             with torch.no_grad():
@@ -91,6 +75,22 @@ EXAMPLES = (
             return x * (1 + scale * torch.randn((b, n), device=x.device))
         """,
         Safety.UNSAFE,
+    ),
+    Example(
+        """
+        import torch
+
+        def encoded(mean: torch.Tensor, log_variance: torch.Tensor):
+            return torch.normal(mean, torch.exp(log_variance))  # !
+        """,
+        """
+        import torch
+
+        def encoded(mean: torch.Tensor, log_variance: torch.Tensor):
+            std = torch.exp(log_variance)
+            return mean + std * torch.randn_like(mean + std)
+        """,
+        Safety.SUGGEST,
     ),
 )
 FILLED = ("torch.ones(*_, **_)", "{c} * torch.ones(*_, **_)", "torch.ones(*_, **_) * {c}")

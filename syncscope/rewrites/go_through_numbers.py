@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.mixed import mixed
+from syncscope.codemod.mixed import asked_for_kinds, mixed
 from syncscope.codemod.patterns.asked import may_be_none
 from syncscope.codemod.patterns.passes import Loop, bound_again, element_of, in_every_pass, loop_of
 from syncscope.codemod.patterns.reads import as_listed, in_size, read_of
@@ -41,25 +41,6 @@ EXAMPLES = (
         """,
         Safety.SAFE,
         "x: finite[n]; labels: label[m]",
-        rule="host-read",
-    ),
-    Example(
-        """
-        import torch
-
-        def named(tokens: torch.Tensor):
-            names = tokens.flatten().long()
-            return tuple(name.item() for name in names), sum((name.item() for name in names))  # !
-        """,
-        """
-        import torch
-
-        def named(tokens: torch.Tensor):
-            names = tokens.flatten().long()
-            return tuple(names.tolist()), sum(names.tolist())
-        """,
-        Safety.SAFE,
-        "tokens: label[n]",
         rule="host-read",
     ),
     Example(
@@ -200,6 +181,35 @@ EXAMPLES = (
         "x: finite[n]; grid: index[m, k, 1] < n",
         rule="host-read",
     ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, tau, rounds: int):
+            taus = [float(tau)] * rounds if isinstance(tau, float) else [float(t) for t in tau]  # !
+            return x * sum(taus)
+        """,
+        rule="host-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def named(tokens: torch.Tensor):
+            names = tokens.flatten().long()
+            return tuple(name.item() for name in names), sum((name.item() for name in names))  # !
+        """,
+        """
+        import torch
+
+        def named(tokens: torch.Tensor):
+            names = tokens.flatten().long()
+            return tuple(names.tolist()), sum(names.tolist())
+        """,
+        Safety.SAFE,
+        "tokens: label[n]",
+        rule="host-read",
+    ),
 )
 ORDERED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
@@ -284,7 +294,7 @@ def _no_vector(function: Function, tensor: ast.expr, loop: Loop, compared: bool)
     statement = function.statement(loop)
     if statement is None or (isinstance(tensor, ast.Name) and may_be_none(function, tensor, statement)):
         return f"{quoted} may be None"
-    if fact.confidence < 2 or not fact.is_tensor or mixed(function, tensor):
+    if fact.confidence < 2 or not fact.is_tensor or mixed(function, tensor) or asked_for_kinds(function, tensor):
         return f"that {quoted} is one tensor is a guess"
     if fact.ndim not in (1, None):
         return f"{quoted} has {fact.ndim} dimensions"

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.mixed import asked_for_kinds
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.joined import all_at_once
 from syncscope.codemod.patterns.reads import tensor_read
@@ -109,7 +110,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     found = seen(function, loop, "[{read} for {t:name} in {all}]", "({read} for {t:name} in {all})")
     if found is None or tensor is None or not function.same_name(tensor, found["t"]) or not isinstance(loop, ast.expr):
         return None
-    if cannot_be_joined(function, found["all"]):
+    if cannot_be_joined(function, found["all"]) or asked_for_kinds(function, found["all"]):
         return None
     ndim = function.fact(tensor).ndim
     if ndim is not None and ndim > 1:

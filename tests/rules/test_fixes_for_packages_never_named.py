@@ -23,7 +23,9 @@ from syncscope.model.finding import Safety
 )
 def test_noise_of_which_nobody_asks_whether_it_is_negative(call: str, instead: str | None, told: str) -> None:
     torch = pytest.importorskip("torch")
-    head = f"{HEAD}def f(mean: torch.Tensor, std: torch.Tensor, other=None):\n    with torch.no_grad():\n        return "
+    head = (
+        f"{HEAD}def f(mean: torch.Tensor, std: torch.Tensor, other=None):\n    with torch.no_grad():\n        return "
+    )
     code = f"{head}{call}\n"
     after = fixed(code, "hidden-read", allowed=FIXES)
     assert after == (code if instead is None else code.replace(call, instead))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.made_on_host import SAID, takes_all, target
 from syncscope.codemod.proofs import DTYPES
+from syncscope.project.syntax import name_of
 
 ALIKE = {"torch.zeros", "torch.ones", "torch.eye", "torch.empty"}  # of every dtype they hold the same, or nothing known
 COUNTED = {"torch.long", "torch.int", "torch.double", "torch.float"}  # dtypes in which torch.arange counts
@@ -67,12 +68,15 @@ def unshaped(made: ast.expr) -> tuple[ast.expr, bool]:
 
 
 def sent_to(function: Function, move: ast.Call) -> ast.expr | None:
-    """The tensor to whose dtype and device something is sent: not one whose class it would get, too."""
+    """The tensor to whose dtype and device something is sent: not one whose class it would get, too, and none that is called
+    `device`, whatever its annotation says."""
     match move:
         case ast.Call(
             func=ast.Attribute(attr="to" | "type_as"), args=[ast.Name() | ast.Attribute() as given], keywords=[]
         ):
             fact = function.fact(given)
+            if name_of(given) == "device":
+                return None
             return given if fact.is_tensor and fact.confidence >= 2 and not function.file.own_tensors else None
     return None
 
