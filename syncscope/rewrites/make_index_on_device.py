@@ -84,6 +84,25 @@ EXAMPLES = (
         """,
         Safety.SUGGEST,
     ),
+    Example(
+        """
+        import torch
+
+        def shuffled(x: torch.Tensor, n: int, d: int):
+            x = x.cuda()
+            rows = torch.arange(n * d).view(d, n).t().reshape(n * d)
+            return x[rows, :][:, torch.arange(d)]  # !
+        """,
+        """
+        import torch
+
+        def shuffled(x: torch.Tensor, n: int, d: int):
+            x = x.cuda()
+            rows = torch.arange(n * d, device=x.device).view(d, n).t().reshape(n * d)
+            return x[rows, :][:, torch.arange(d, device=x.device)]
+        """,
+        Safety.SAFE,
+    ),
 )
 EXACT = SAME | {"torch.arange"}  # of an index, whose numbers are whole
 DREW = "the device's generator draws other numbers for the same seed"
@@ -94,7 +113,7 @@ TITLE = "make the index on the device"
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     taken = site.node
-    if not isinstance(taken, ast.Subscript) or not named(taken.value):
+    if not isinstance(taken, ast.Subscript) or not named(whole := indexed_in(function, taken)):
         return None
     parts = [p for p in each_of(taken.slice) if function.fact(p).is_tensor and function.fact(p).device is Device.HOST]
     if any(function.fact(part).dtype is Dtype.BOOL for part in parts) and not filled(function, taken):
@@ -107,18 +126,20 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     calls = [call for each in made if each is not None for call in each.calls]
     drawn = [call for call in calls if function.dotted(call.func) in DRAWN]
     if why := (
-        _made_elsewhere(function, parts, made) or _made_otherwise(function, calls) or _not_there(function, taken, calls)
+        _made_elsewhere(function, parts, made)
+        or _made_otherwise(function, calls)
+        or _not_there(function, taken, whole, calls)
     ):
         return function.declines(taken, why)
     draft = Draft(function)
-    make_on(draft, calls, taken.value)
+    make_on(draft, calls, whole)
     changes = [DREW] if drawn else []
     others = [part for part in each_of(taken.slice) if may_be_of_host(function, part)]
     for part in others:  # else the wait stays
-        draft.replace(part, "{i}.to({x}.device, non_blocking=True)", i=part, x=taken.value)
+        draft.replace(part, "{i}.to({x}.device, non_blocking=True)", i=part, x=whole)
         changes.append(f"{function.file.text(part)} must be a tensor, and is sent: {TAKEN_OVER}")
-    if function.fact(taken.value).confidence < 2:
-        changes.append(f"{function.file.text(taken.value)} must be a tensor")
+    if function.fact(whole).confidence < 2:
+        changes.append(f"{function.file.text(whole)} must be a tensor")
     else:
         with_number(function, taken, draft)
     return draft.fix(TITLE, tier(drawn, changes), "; ".join(changes), redraws=bool(drawn))
@@ -138,10 +159,18 @@ def _made_otherwise(function: Function, calls: Iterable[ast.Call]) -> str:
     return f"{function.file.quote(made)} may give other values on the device" if made is not None else ""
 
 
-def _not_there(function: Function, taken: ast.Subscript, calls: Iterable[ast.Call]) -> str:
+def indexed_in(function: Function, taken: ast.Subscript) -> ast.expr:
+    """What is indexed; of what is taken of a tensor just there, `k[:, i][j]`, that tensor, which lives where its parts do."""
+    whole = taken.value
+    while not named(whole) and isinstance(whole, ast.Subscript) and function.fact(whole.value).is_tensor:
+        whole = whole.value
+    return whole
+
+
+def _not_there(function: Function, taken: ast.Subscript, whole: ast.expr, calls: Iterable[ast.Call]) -> str:
     """Why the index cannot be made where the indexed lives; "" where it can."""
-    there = all(there_before(function, taken, call) for call in calls)
-    return "" if there else f"{function.file.quote(taken.value)} may be another tensor where the index is made"
+    there = all(there_before(function, taken, whole, call) for call in calls)
+    return "" if there else f"{function.file.quote(whole)} may be another tensor where the index is made"
 
 
 def make_on(draft: Draft, calls: Iterable[ast.Call], there: ast.expr) -> None:
@@ -216,7 +245,7 @@ def known_there(
     """A tensor of which the index is taken that is there where it is made, the surest first; None: there is none."""
     known = [n for n in ast.walk(whole.value) if isinstance(n, ast.Name) and function.fact(n).is_tensor]
     bases: list[ast.expr] = [t.value for t in indexed if any(function.same(t.value, n) for n in known)]
-    bases += [t.value for t in indexed if there_before(function, t, made)]
+    bases += [t.value for t in indexed if there_before(function, t, t.value, made)]
     bases += known  # what it counts the rows of, say
     return next((each for each in bases if function.fact(each).confidence >= 2), bases[0] if bases else None)
 
@@ -274,14 +303,14 @@ def selected(function: Function, use: ast.Name) -> ast.Subscript | None:
     return above if isinstance(above, ast.Subscript) and use in each_of(above.slice) else None
 
 
-def there_before(function: Function, taken: ast.Subscript, call: ast.Call) -> bool:
+def there_before(function: Function, taken: ast.Subscript, whole: ast.expr, call: ast.Call) -> bool:
     """Whether what is indexed is the same tensor where a part of the index is made: in one statement, or bound before both."""
     here, there = function.statement(taken), function.statement(call)
     if here is there:
-        return function.pure(taken.value)
-    if here is None or there is None or not isinstance(taken.value, ast.Name):
+        return function.pure(whole)
+    if here is None or there is None or not isinstance(whole, ast.Name):
         return False
-    name, begin, end = taken.value.id, function.file.span(there).start, function.file.span(here).start
+    name, begin, end = whole.id, function.file.span(there).start, function.file.span(here).start
     binds = [(bind, function.file.span(bind).start) for bind in function.binds(name)]
     if function.captured(name) or any(begin <= at < end for _, at in binds):
         return False
