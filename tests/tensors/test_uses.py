@@ -4,6 +4,18 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "what torch makes of each of those that are written out": """
+        def update(env, count: int):
+            rows, kept = [], []
+            for _ in range(count):
+                rows.append(torch.zeros(3, device="cuda"))
+                kept.append(True)
+            rows, kept = map(torch.stack, (rows, kept))
+            names, sizes = map(str, [env, count])
+            if rows.sum() > 0:  # waits: condition
+                return names, sizes
+            return rows[torch.randperm(count)]  # waits: index_host
+    """,
     "what a function of tensors is given, beside a number": """
         def generator(rates, noise, held, other):
             decay = torch.diag(rates**2) + torch.exp(-noise) + torch.diag(held - other)

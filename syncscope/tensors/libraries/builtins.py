@@ -210,6 +210,7 @@ def _getattr(call: Call) -> Fact:
     return UNKNOWN
 
 
+_NUMBERS = ("int", "float", "bool")
 _CONVERTED = {"int": Op.INT, "float": Op.FLOAT, "bool": Op.BOOL, "str": Op.FORMAT}
 
 
@@ -222,11 +223,25 @@ def _map(call: Call) -> Fact:
         word = ref.removeprefix("builtins.")
         if word in _CONVERTED and each.kind is TENSOR:
             call.emit(_CONVERTED[word], call.nodes[1], each)
-        return items(NUMBER) if word in ("int", "float", "bool") else UNKNOWN
+        if word in _NUMBERS:
+            return items(NUMBER)
+        if not isinstance(call.nodes[1], (ast.Tuple, ast.List)):
+            return UNKNOWN
+        return sequence(*(_one_of(call, part) for part in call.nodes[1].elts))
     if isinstance(ref, ProjectFunction):
         return items(call_function(ref, call.frame, [element(a) for a in call.args[1:]], {}))
     given = _given(call, call.first, element(call.args[1])) if len(call.args) == 2 else UNKNOWN
     return UNKNOWN if given.kind is NOTHING_KNOWN else items(given)
+
+
+def _one_of(call: Call, part: ast.expr) -> Fact:
+    """What a function gives for one of the values that are written out for it: `torch.stack` for `rows` of `(rows, columns)`.
+    Nobody sees the call, so that no wait of it is told."""
+    frame, waits = call.frame, call.frame.waits
+    frame.waits = None
+    given = evaluate(frame, ast.copy_location(ast.Call(call.nodes[0], [part], []), part))
+    frame.waits = waits
+    return given
 
 
 def _filter(call: Call) -> Fact:
