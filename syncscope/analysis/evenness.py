@@ -27,9 +27,9 @@ SPENT: dict[LateBy, Callable[[Collective], float]] = {
 """What a rank spent itself on what makes it late. What it waits in syncs is others' time, too."""
 
 
-def waits_of_a_step(row: RankLine, ranks: int, steps: int, step: float) -> float:
-    """How long each other rank waits for one, as a part of a step on average."""
-    return row.imposed / (max(1, steps) * max(1, ranks - 1) * step) if step else 0.0
+def waits_of_a_step(imposed: float, ranks: int, steps: int, step: float) -> float:
+    """How long each other rank waits for one, as a part of a step on average, where they wait so long in all."""
+    return imposed / (max(1, steps) * max(1, ranks - 1) * step) if step else 0.0
 
 
 def are_even(
@@ -45,7 +45,9 @@ def are_even(
     slow = max(rows, key=lambda row: row.imposed)
     if len(rows) < 2 or not counted:
         return None
-    if not slow.imposed or (slow.cause is not LateBy.START and waits_of_a_step(slow, len(rows), steps, step) <= HARDLY):
+    if not slow.imposed or (
+        slow.cause is not LateBy.START and waits_of_a_step(slow.imposed, len(rows), steps, step) <= HARDLY
+    ):
         return True
     if slow.cause not in SPENT or len(ranks) ** (1 - len(counted)) > CHANCE:  # one rank is the last that often in all
         return None

@@ -7,6 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from syncscope.analysis.evenness import HARDLY, waits_of_a_step
+from syncscope.analysis.joint_replay import owed_by
 from syncscope.analysis.owed import LateBy
 from syncscope.analysis.verdict import WORTH
 from syncscope.model.answer import between as lies_between
@@ -45,7 +46,8 @@ def job_verdict(
     elif slow.imposed > 0:
         told = (
             f" Rank {slow.number} comes last to {slow.late} of {len(meets)} collectives and makes the others wait "
-            f"{in_ms(slow.imposed)} in sum{f' over {steps} steps' if steps > 1 else ''}, mostly by {slow.cause}."
+            f"{in_ms(slow.imposed)} in sum{f' over {steps} steps' if steps > 1 else ''}"
+            f"{_of_a_step(waits_of_a_step(slow.imposed, len(rows), steps, step) if steps else 0.0)}, mostly by {slow.cause}."
         )
         if slow.on_time is not None and slow.on_time >= WORTH * step:
             whole = "a step" if steps else "the job"
@@ -54,11 +56,30 @@ def job_verdict(
     if slow.imposed > 0 and slow.cause is LateBy.START:
         told += " Its recording begins later than those of the others, and what made it late lies before: "
         told += "record from an earlier step."
-        told += " But for that the ranks are about even." * bool(even)
+        told += (
+            " But for that the ranks are about even." if even else _but_for_late_starts(meets, len(rows), steps, step)
+        )
     each = slow.imposed / max(1, len(rows) - 1)
     if saving is not None and not even and each > max(0.0, saving):  # who is late matters more than any sync
         return f"{told.strip()} {_of_syncs(step, saving, between, why_not, rows)}".strip()
     return f"{_of_syncs(step, saving, between, why_not, rows)}{told}"
+
+
+def _of_a_step(share: float) -> str:
+    return f", each {share:.1%} of a step" if share else ""
+
+
+def _but_for_late_starts(meets: Sequence[Meet], ranks: int, steps: int, step: float) -> str:
+    """For which rank the others wait most besides, as a limit counts it; "" where they hardly do."""
+    owed = owed_by(meets)
+    for causes in owed.values():
+        del causes[LateBy.START]
+    most = max(owed, key=lambda number: owed[number].total())
+    share = waits_of_a_step(owed[most].total(), ranks, steps, step)
+    if share <= HARDLY or not steps:
+        return ""
+    (cause, _), *_ = owed[most].most_common()
+    return f" But for that they wait most for rank {most}, each {share:.1%} of a step, mostly by {cause}."
 
 
 def steps_met(meets: Sequence[Meet]) -> int:
@@ -71,7 +92,7 @@ def _even(slow: RankLine, ranks: int, meets: int, steps: int, step: float) -> st
     if not slow.imposed:
         return "The ranks are even: all come to their collectives at one moment." if meets else ""
     over = f" over {steps} steps" if steps > 1 else ""
-    share = waits_of_a_step(slow, ranks, steps, step)
+    share = waits_of_a_step(slow.imposed, ranks, steps, step)
     little = f"which is {share:.1%} of a step" if share <= HARDLY else f"no more than {steps} steps have by chance"
     return (
         f"The ranks are about even: that which the others wait for most, rank {slow.number}, comes last to {slow.late} of "

@@ -27,6 +27,7 @@ from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.fidelity import Fidelity, bounds, crowded, unforeseen_lines
 from syncscope.analysis.graph import Graph
+from syncscope.analysis.harness import of_harness
 from syncscope.analysis.hosts import Recorder
 from syncscope.analysis.price import Prices, alone_and_last, timed_part, unpriced, within
 from syncscope.analysis.price import prices as price_lines
@@ -55,6 +56,11 @@ def priced(
     loops: Mapping[Place, int],
 ) -> Report:
     """The report with its answer and its prices; without those of lines where a replay cannot be `trusted` to split it."""
+    of_recording = of_harness(event_graph, members)
+    report = replace(
+        report,
+        lines=tuple(replace(line, of_recording=so) for line, so in zip(report.lines, of_recording, strict=True)),
+    )
     unknown = unforeseen_lines(event_graph, graph, members)
     waits = price_lines(graph, members, unknown=unknown)
     stays = staying(event_graph.reads, zip(members, report.lines, strict=True))
@@ -119,6 +125,7 @@ def priced(
     if len(lines) == 1 and lines[0].answer is not None and lines[0].answer.decision is Decision.LEAVE:
         lines = (_as_all(lines[0], whole),)  # the only wait is all waits
     plan = costs.plan if whole.decision in (Decision.FIX, Decision.TRY) else ()
+    plan = tuple(sorted(plan, key=of_recording.__getitem__))  # what may be no part of the loop last
     chosen = {r for n in plan for r in going[n]} - left
     of_plan = _range(event_graph, graph, chosen, costs.step) if plan else (low, high)
     report = replace(

@@ -94,7 +94,7 @@ def _at(lines: Sequence[Line]) -> str:
 def _first(report: Report, lines: Sequence[Line]) -> tuple[str, str, Sequence[Line]]:
     """Where to begin: its rewrite, with the command that tries it, or else shows it; where none fits, where to read of it. With
     no rule, and with the lines that are to be tried."""
-    first = max(lines, key=_cost)
+    first = max(lines, key=lambda line: (not line.of_recording, _cost(line)))
     if len(together := _together(report, first)) > 1:
         return _all_of(together), "", ()
     fix = first.finding.fix if first.finding else None

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from syncscope import files
 from syncscope.cli import _merged, _outputs, _overview, _targets
 from syncscope.cli._console import console, echo
+from syncscope.cli._merged import unread
 from syncscope.errors import UserError
+from syncscope.model.coverage import Coverage
+from syncscope.model.report import Report
 from syncscope.model.words import visible
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-    from syncscope.model.report import Report
 
 
 class Delivery:
@@ -59,6 +60,7 @@ class Delivery:
         for_people = name == "terminal" if output is None else not self._one and "trace" in exporter.TAKES
         self._rows: list[_overview.AtAGlance] | None = [] if several and for_people else None
         self._in_short = output is None and for_people and not whole and len(paths) > _overview.WHOLE
+        self._without_page = set[str]()
         self.jobs: dict[str, Path] = {}  # pages of the jobs that these are of, by what they are of
         self._objects: list[Any] = []
         self._texts: list[str] = []
@@ -79,6 +81,17 @@ class Delivery:
         elif not self._in_short:
             self._show(report)
 
+    def unread(self, path: str, error: UserError) -> None:
+        """A recording that cannot be read: it stands among the others, with the reason."""
+        if self._merged is not None:
+            self._merged.take(unread(path, error, getattr(self._exporter, "LIMITS", False)))
+        report = Report(name=path, coverage=Coverage(refusal=error.message, hint=error.hint, whole=False))
+        if self._rows is not None:
+            self._rows.append(_overview.row(report, path))
+            self._without_page.add(path)
+        if self._listed:
+            self._objects.append(self._exporter.as_object(report))
+
     def end(self) -> None:
         """There are no more."""
         if self._merged is not None and self._output is None:
@@ -95,8 +108,8 @@ class Delivery:
         if self.pages and self._rows and (len(self._rows) > 1 or self.jobs):
             from syncscope.cli import _pages
 
-            places = [self._place(row.path) for row in self._rows]
-            _pages.index(self._rows, places, self.jobs, places[0].parent)
+            pages = [None if row.path in self._without_page else self._place(row.path) for row in self._rows]
+            _pages.index(self._rows, pages, self.jobs, Path(str(self._output)))
         if self._rows and (self._in_short or len(self._rows) > 1):
             _overview.show(self._rows, self._in_short)
 

@@ -57,7 +57,8 @@ def foot(found: JobReport) -> str:
     recorded = f"the whole recording, {steps} steps" if steps > 1 else "the whole recording"
     return (
         "ms per step, but how often a rank comes last, what others wait for it then, its operators, and each "
-        f"collective: of {recorded}; lines: on the mean rank, and what the whole job gains"
+        f"collective: of {recorded}; ranks in the order of what others wait for them; lines: on the mean rank, and what the "
+        "whole job gains"
     )
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from syncscope import discover, exporters
 from syncscope.cli import _formats
 from syncscope.cli._gate import LIMIT
-from syncscope.model.report import Report
-
-if TYPE_CHECKING:
-    from syncscope.model.finding import Finding
+from syncscope.errors import UserError
+from syncscope.model.finding import Finding
+from syncscope.model.report import Limit, Report
+from syncscope.model.source import Place, Span
 
 
 class Merged:
@@ -42,6 +41,18 @@ class Merged:
     def report(self) -> Report:
         """All of them, so far."""
         return replace(self._all, findings=tuple(self._findings.values()))
+
+
+def unread(path: str, error: UserError, shown: bool) -> Report:
+    """That a recording cannot be read: of a format that shows limits apart as one of these that cannot be judged, else as a
+    finding."""
+    said = error.message if path in error.message else f"{path}: {error.message}"
+    words = f"{said}; {error.hint}" if error.hint else said
+    if shown:
+        return Report(name=path, limits=(Limit("recording", None, words, path),))
+    return Report(
+        name=path, findings=(Finding(LIMIT, Place(path, 1), 1, 1, 1, Span(0, 0), words, 3, severity="error"),)
+    )
 
 
 def written(parts: Iterable[Callable[[bool], Report]], name: str, output: str | None) -> None:

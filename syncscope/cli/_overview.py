@@ -25,6 +25,7 @@ COLUMNS = ("step ms", "syncs", "idle", "answer", "saves", "between", "do first")
 WORDS = COLUMNS[3], COLUMNS[6]  # columns that hold words, too
 SPARE = ("between", "idle", "rank", "do first")  # what is left out, the first first
 UNMARKED, MOST_AT = "*", "waits most at"
+OF_ALL = "no step is marked in it, so it is the whole recording"
 LEGEND = {
     "answer, saves": "of waits, what a step is shorter if nothing waits",
     "do first": "what the report of one says to do first, and what of a step that saves",
@@ -116,7 +117,7 @@ def show(rows: Sequence[AtAGlance], alone: bool) -> None:
         figured = ("" if above else name).ljust(name_room), *shown, _worst(one, room - name_room)
         out.print(Text("  ".join(figured).rstrip(), no_wrap=True, overflow="ellipsis"))
     legend = {name: said for name, said in LEGEND.items() if name in kept or name == "answer, saves"}
-    marked = {f"{UNMARKED}": "no step is marked in it, so it is the whole recording"} if unmarked else {}
+    marked = {UNMARKED: OF_ALL} if unmarked else {}
     said = "; ".join(
         f"{name}: {words}" for name, words in (legend | marked | {"-": "not known, as its report says"}).items()
     )
@@ -130,9 +131,10 @@ def titles(rows: Sequence[AtAGlance]) -> list[str]:
     return [visible(name) for name in _names(rows, NAME)]
 
 
-def legend() -> list[str]:
-    """What the columns of all figures say."""
-    return [f"{name}: {said}" for name, said in LEGEND.items()] + ["-: not known, as its page says"]
+def legend(unmarked: bool) -> list[str]:
+    """What the columns of all figures say, and the mark of what is `unmarked`."""
+    told = LEGEND | ({UNMARKED: OF_ALL} if unmarked else {})
+    return [f"{name}: {said}" for name, said in told.items()] + ["-: not known, as its page says"]
 
 
 def _names(rows: Sequence[AtAGlance], most: int) -> list[str]:

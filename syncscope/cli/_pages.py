@@ -45,16 +45,21 @@ def of_jobs(
     return codes, pages
 
 
-def index(rows: Sequence[_overview.AtAGlance], pages: Sequence[Path], jobs: Mapping[str, Path], folder: Path) -> None:
-    """Write the table of the recordings, each with a link to its page, and above them the jobs that they are of."""
-    columns = [("recording", True), *((name, name in _overview.WORDS) for name in _overview.COLUMNS)]
-    table = [[name, *[""] * len(_overview.COLUMNS), ""] for name in jobs]
+def index(
+    rows: Sequence[_overview.AtAGlance], pages: Sequence[Path | None], jobs: Mapping[str, Path], folder: Path
+) -> None:
+    """Write the table of the recordings, each with a link to its page, if it has one, and above them the jobs that they are
+    of."""
+    ranked, unmarked = any(one.rank is not None for one in rows), any(one.whole for one in rows)
+    heads = [*(["rank"] * ranked), *_overview.COLUMNS]
+    table = [[name, *[""] * len(heads), ""] for name in jobs]
     for name, one in zip(_overview.titles(rows), rows, strict=True):
-        table.append([name, *one.cells, f"{one.worst}  {one.op}".strip()])
-    links = [page.name for page in (*jobs.values(), *pages)]
-    shown = html.index_page(
-        f"{len(pages)} recordings", LEAD, [*columns, (_overview.MOST_AT, True)], table, links, notes=_overview.legend()
-    )
+        rank = ["-" if one.rank is None else str(one.rank)] * ranked
+        length = one.cells[0] + _overview.UNMARKED * one.whole
+        table.append([name, *rank, length, *one.cells[1:], f"{one.worst}  {one.op}".strip()])
+    columns = [("recording", True), *((name, name in _overview.WORDS) for name in heads), (_overview.MOST_AT, True)]
+    links = [page.name if page is not None else "" for page in (*jobs.values(), *pages)]
+    shown = html.index_page(f"{len(rows)} recordings", LEAD, columns, table, links, notes=_overview.legend(unmarked))
     files.write(folder / INDEX, html.page(shown, "").encode())
     echo(f"wrote {folder / INDEX}", err=True)
 

@@ -191,9 +191,10 @@ def command(
                     said.note(of + note)
             if report.trace is not None and report.trace.meta.get("cut") and not any(limit.error for limit in given):
                 cut = f"{path} is cut off before the end of its events: the report is of what came before"
-                raise UserError(cut, "copy it once more, or read more of it (--max-size)")
+                said.error(path, UserError(cut, "copy it once more, or read more of it (--max-size)"))
         except UserError as error:
             said.error(path, error)
+            to.unread(path, error)
     to.end()
     said.end()
     return _worst([*codes, said.code])

@@ -20,6 +20,10 @@ MUCH, NOTHING = 0.05, 0.005  # shares of a step
 LEAST_SEEN = 0.005  # of the unit: less is 0.00 in all columns
 NO_LINE, BRIEFLY = "no line known", "no line"
 LEAST = 12  # columns of a place, however long the op is
+BELONGS = (
+    "does it belong to the step? It waits where a step begins or ends, in the function that runs the profiler: if only whoever "
+    "records waits there, what it saves is none of the loop's"
+)
 COSTS = "between: below 0, a step may be so much longer"
 DECIDED = {Decision.FIX: "bold green", Decision.TRY: "bold yellow", Decision.LEAVE: "dim"}
 
@@ -166,7 +170,10 @@ def _below(report: Report, line: Line, named: bool, whole: bool, width: int, mar
         yield below(f"in {line.module}")
     if line.caller:
         yield below(f"called from {line.caller.shortly}")
-    yield from note(about(line), width, margin)
+    planned = any(report.lines[n] is line for n in report.plan)
+    yield from note(about(line, planned and not report.only_together), width, margin)
+    if line.of_recording:
+        yield from note(Text(BELONGS, "yellow"), width, margin)
     if 0 < line.in_steps < report.steady:
         yield Text(f"{margin}not in every step: in {line.in_steps} of the {report.steady} that are counted", "dim")
     if line.why and line.advice is not None and (whole or line.advice is not Advice.LEAVE):
@@ -213,11 +220,14 @@ def head(line: Line, share: float | None, turn: str, cells: list[tuple[str, bool
     return text
 
 
-def about(line: Line) -> Text:
-    """The rule that knows the line, and the rewrite it offers, else where it says what people write."""
+def about(line: Line, planned: bool = False) -> Text:
+    """The rule that knows the line, and the rewrite it offers, else where it says what people write. One that is `planned`, and
+    not worth it by itself, is so once those before it are gone."""
     text = Text()
     if line.answer is not None and line.answer.decision is not Decision.UNKNOWN:
-        text.append(f"{line.answer.decision}  ", DECIDED[line.answer.decision])
+        alone = planned and line.answer.decision is Decision.LEAVE
+        word = f"{line.answer.decision}{' by itself: fix it once those above are gone' * alone}"
+        text.append(f"{word}  ", DECIDED[line.answer.decision])
     if line.function:
         text.append(f"somewhere in {line.function}()  ")
     if line.fallback:

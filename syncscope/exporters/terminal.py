@@ -13,7 +13,7 @@ from rich.text import Text
 from syncscope.exporters import _by_line, _footnotes, _tried, _waiting, _what_if
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._narrow import Narrow
-from syncscope.model.answer import Answer
+from syncscope.model.answer import Answer, Decision
 from syncscope.model.memory import MemoryUse
 from syncscope.model.report import Report
 from syncscope.model.trace import Trace
@@ -88,6 +88,12 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
         yield "answer", answer(found, per)
         if said := narrowed(report):
             yield "", Text(said, "dim")
+    elif not report.lines and report.fidelity is not None and not report.refused:
+        left = str(Decision.LEAVE), _waiting.DECIDED[Decision.LEAVE]
+        yield (
+            "answer",
+            Text.assemble(left, "  ", ("the host waits for its device nowhere: no wait is worth fixing", "bold")),
+        )
     yield from zip((_what_if.word(report), ""), _what_if.first(report), strict=False)
     if report.of_a_job:
         yield "rank", Text(report.of_a_job, "yellow")

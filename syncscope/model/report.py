@@ -133,7 +133,7 @@ class Line:
     It waits in `in_steps` of the steps that are counted; 0 where no step is marked, or that is not known.
 
     `advice` is the best of what can be done about it, `why` says it in words; both are empty where nobody knows. `answer` is
-    whether to do it.
+    whether to do it. `of_recording` says that it may be whoever records that waits there, and not the loop.
     """
 
     op: str
@@ -152,6 +152,7 @@ class Line:
     why: str = ""
     answer: Answer | None = None
     in_steps: int = 0
+    of_recording: bool = False
 
     @property
     def where(self) -> str:

@@ -239,6 +239,8 @@ def test_of_eight_real_ranks_it_is_known_who_came_late_and_what_that_costs(share
     assert skews == pytest.approx([7624, 1102, 169, 125, 223, 534, 583, 886], abs=3)
     assert [meet.late for meet in found.meets] == [7, 7, 7, 7, 7, 5, 5, 4]
     assert [meet.cause for meet in found.meets] == [LateBy.START] * 5 + [LateBy.HOST] * 3
+    assert "wait 35.45 ms in sum, each 38.1% of a step, mostly by a late start" in found.verdict
+    assert "But for that they wait most for rank 5, each 5.6% of a step, mostly by host work" in found.verdict
     assert found.saving / 1e6 == pytest.approx(0.88, rel=0.1)
     assert max(rank.saved_alone for rank in found.ranks) < 0.003 * found.step
     assert sum(rank.symptom for rank in found.ranks) > 0.9 * sum(rank.blocked for rank in found.ranks)

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli.recorded import outcome, recording
 
@@ -90,21 +91,55 @@ def test_files_of_one_name_are_told_apart_by_their_folders_and_the_table_is_show
     assert len(rows(out)) == 6
 
 
-def test_a_recording_that_cannot_be_read_hides_none_of_the_others(many: Path) -> None:
+def test_a_recording_that_cannot_be_read_hides_none_of_the_others_and_is_not_hidden(many: Path) -> None:
     Path("runs/broken.json").write_text('{"traceEvents": [')
+    Path("runs/text.pt.trace.json").write_text("no recording")
     code, out, err = outcome("runs", "-o", "all.json")
     assert code == 2
     assert "runs/broken.json" in err
-    assert len(json.loads(Path("all.json").read_text())) == 5
+    told = {one["name"]: one["coverage"]["why_not"] for one in json.loads(Path("all.json").read_text())}
+    assert len(told) == 7
+    assert told["runs/text.pt.trace.json"]
+    assert told["runs/a/run.json.gz"] is None
     code, out, _ = outcome("runs", "--max-syncs-per-step", "0.5")
     assert code == 1, "a limit that is surely broken outranks a file that cannot be read"
     assert outcome("runs", "--max-syncs-per-step", "99")[0] == 2, "what cannot be judged is no pass"
-    assert len(rows(out)) == 6
+    assert len(found := rows(out)) == 8
+    assert found["text"][:5] == ["-", "-", "-", "unknown", "-"]
     for name in ("a/run", "b/run", "job/rank1", "quiet.pt.trace"):
         Path(f"runs/{name}.json.gz").write_bytes(b"\x1f\x8b broken")
     code, out, _ = outcome(*sorted(map(str, Path("runs").rglob("*.gz"))))
     assert code == 2
-    assert list(rows(out)) == ["recording", "torn"], "the only one that can be read"
+    assert {name: words[:4] == ["-", "-", "-", "unknown"] for name, words in rows(out).items()} == {
+        "recording": False, "a/run": True, "b/run": True, "job/rank1": True, "quiet": True, "torn": False
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["junit", "sarif", "gitlab", "github"])
+def test_a_document_names_the_recording_that_cannot_be_read(many: Path, form: str) -> None:
+    Path("runs/text.pt.trace.json").write_text("no recording")
+    code, out, _ = outcome("runs", "--max-syncs-per-step", "99", "--format", form)
+    assert code == 2
+    assert "runs/text.pt.trace.json" in out
+    assert "is no recording" in out or "no list of" in out or "cannot be read" in out or "not JSON" in out, out
+
+
+def test_the_table_of_pages_has_all_that_the_table_of_the_terminal_has(many: Path) -> None:
+    Path("runs/text.pt.trace.json").write_text("no recording")
+    whole = recording("train.py")
+    kineto.save(whole.take(whole.kind != Kind.STEP), many / "runs" / "unmarked.json.gz")
+    assert outcome("runs", "--format", "html", "-o", "pages")[0] == 2
+    page = Path("pages/index.html").read_text()
+    shown = json.loads(re.search(r'id="model">(.*?)</script>', page, re.DOTALL)[1])
+    table = shown["table"]
+    assert [one["name"] for one in table["columns"]][:3] == ["recording", "rank", "step ms"]
+    cells = {row[0]: row[1:] for row in table["rows"]}
+    assert cells["job/rank1"][0] == "1"
+    assert cells["unmarked"][1].endswith("*")
+    assert "*: no step is marked in it, so it is the whole recording" in shown["notes"]
+    links = dict(zip(cells, table["links"], strict=True))
+    assert links["text"] == ""
+    assert links["quiet"] == "quiet.html"
 
 
 def test_the_table_says_how_much_is_to_be_had_where_no_wait_is_worth_fixing(
@@ -118,6 +153,14 @@ def test_the_table_says_how_much_is_to_be_had_where_no_wait_is_worth_fixing(
     _, out, _ = outcome("runs/quiet.pt.trace.json.gz")
     assert "No wait is worth fixing: the host never waits" in " ".join(out.split()) or "worth fixing" not in out
     assert "Nothing here is worth fixing" not in out
+
+
+def test_a_recording_without_a_wait_has_an_answer_too(many: Path) -> None:
+    whole = recording("train.py")
+    work = [name in ("mean", "clEnqueueNDRangeKernel") or name.startswith("ProfilerStep") for name in whole.names]
+    kineto.save(whole.take(np.array(work)[whole.name]), many / "still.json.gz")
+    _, out, _ = outcome("still.json.gz")
+    assert "answer leave the host waits for its device nowhere: no wait is worth fixing" in " ".join(out.split())
 
 
 DAMAGED = {

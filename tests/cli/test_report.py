@@ -384,3 +384,13 @@ def test_two_steps_of_which_the_first_does_what_is_done_once_say_how_many_are_wa
     said = " ".join(outcome("short.json")[1].split())
     assert ("let the program make 24 steps or more" in said) is told
     assert ("is what a program does once" in said) is told
+
+
+def test_a_wait_of_whoever_records_is_asked_about_and_is_no_first_advice(shared):
+    """A benchmark that waits for the device before a step, where it steps the profiler: that was to be fixed first."""
+    code, out, _ = outcome(str(shared / "traces" / "h100_qwen1.5_infer_stacks.json.gz"))
+    said = " ".join(out.split())
+    assert code == 0
+    assert "do first the waits of `bool` at transformers/modeling_attn_mask_utils.py:243" in said
+    assert re.search(r"2\. …\S+:34 .{0,300} does it belong to the step\? It waits where a step begins or ends", said)
+    assert said.count("does it belong") == 1

@@ -46,6 +46,17 @@ def test_a_line_of_which_every_figure_is_0_is_told_among_the_others(report):
     assert "cudaStreamSync" in printed(dataclasses.replace(report, lines=(nothing,), plan=()), 100), "the only one"
 
 
+def test_a_planned_line_that_is_left_by_itself_says_when_it_is_to_be_fixed(report):
+    """The table numbered it among what to fix, and said `leave`."""
+    first = report.lines[0]
+    left = dataclasses.replace(first, op="item", answer=Answer(Decision.LEAVE, 0.01, 0.0, 0.02))
+    fixed = dataclasses.replace(first, answer=Answer(Decision.FIX, 0.1, 0.05, 0.15))
+    assert "leave by itself: fix it once those above are gone" in printed(
+        dataclasses.replace(report, lines=(fixed, left), plan=(0, 1)), 120
+    )
+    assert "by itself" not in printed(dataclasses.replace(report, lines=(fixed, left), plan=(0,)), 120)
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 91, 92, 100, 140])
 def test_no_line_is_wider_than_the_terminal(report, width):
     lines = printed(report, width).splitlines()
