@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.host_operators import Spent, spent
 from syncscope.analysis.intervals import Intervals, covered, union
-from syncscope.analysis.lines_between import LinesBetween
+from syncscope.analysis.lines_between import LinesBetween, SpentAt
 from syncscope.analysis.meeting_key import OUTSIDE, MeetingKey, OfKind
 from syncscope.analysis.members import SaidByOperators, group_of
 from syncscope.analysis.start_causes import COLLECTIVE
@@ -43,8 +43,8 @@ class Collective:
     hosting: float = 0.0
     queued: float = 0.0
     work: Spent = ()
-    lines: Spent = ()
-    device: Spent = ()
+    lines: SpentAt = ()
+    device: SpentAt = ()
     elements: int = -1
     busy: float = 0.0
     idle: float = 0.0

@@ -22,7 +22,7 @@ from syncscope.analysis.coverage import refuse
 from syncscope.analysis.entries import Hold, HostOrder, Launch, Run
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.groups import with_groups
-from syncscope.analysis.host_operators import Spent
+from syncscope.analysis.lines_between import AtLine, SpentAt
 from syncscope.analysis.matched import NEAR
 from syncscope.analysis.meeting_key import MeetingKey
 from syncscope.analysis.rank import Rank, rank_of
@@ -307,9 +307,10 @@ def _read(row: dict[str, Any]) -> Read:
     return Read(thread=0, place=place, **{k: v for k, v in row.items() if k not in ("rank", "path", "line")})
 
 
-def _spent(told: str | None) -> Spent:
+def _spent(told: str | None) -> SpentAt:
     """What a rank did, as it was stored; nothing where the tables are older than that."""
-    return tuple((str(name), float(time)) for name, time in json.loads(told or "[]"))
+    known = json.loads(told or "[]")
+    return tuple((AtLine(*name) if isinstance(name, list) else str(name), float(time)) for name, time in known)
 
 
 def _times(told: dict[str, Any]) -> RankTimes:

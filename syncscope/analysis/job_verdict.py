@@ -136,7 +136,7 @@ def _of_operators(slow: RankLine, late: Sequence[Meet], joint: JointReplay) -> s
             )
     if lines := [each for each in slow.lines if in_ms(each.own) != in_ms(each.others)]:
         what = "device" if slow.cause is LateBy.DEVICE else "host"
-        by = "By line, its" if any(each.at_line or each.before for each in lines) else "Its"
+        by = "By line, its" if any(each.line for each in lines) else "Its"
         said += f" {by} {what} was longer {_longer(lines, 'in', '')}."
     return said
 
@@ -161,7 +161,7 @@ def _longer(told: Sequence[LongerIn], where: str, nowhere: str) -> str:
 
 
 def _where(each: LongerIn, otherwise: str) -> str:
-    return "before" if each.before else "at" if each.at_line else otherwise
+    return "before" if each.before else "at" if each.line else otherwise
 
 
 def _of_syncs(

@@ -20,7 +20,7 @@ from syncscope.analysis.graph import NEVER
 from syncscope.analysis.groups import with_groups
 from syncscope.analysis.late_begins import in_steps
 from syncscope.analysis.late_causes import LateCauses
-from syncscope.analysis.lines_between import BEFORE
+from syncscope.analysis.lines_between import AtLine
 from syncscope.analysis.matched import UNLIKE, matched
 from syncscope.analysis.meeting_key import MeetingKey
 from syncscope.analysis.owed import Arrival, LateBy, Owed, Waits, exposed
@@ -33,7 +33,6 @@ MOST, LEAST = 5, 0.1  # operators that are named, and the part of what a host do
 NAMED = 4  # ranks in a note
 SPENT_AT = {LateBy.DEVICE: "device", **dict.fromkeys((LateBy.HOST, LateBy.SYNCS, LateBy.LAUNCHES), "lines")}
 """Where a rank that comes last by a cause spent its time: what of a `Collective` says that by line."""
-LINE = re.compile(r":[0-9]+$")
 TOGETHER = 1_000  # ns: a profiler's clock has whole microseconds
 
 
@@ -75,31 +74,25 @@ def owed_by(meets: Iterable[Meet]) -> dict[int, Counter[LateBy]]:
 @dataclass(frozen=True, slots=True)
 class LongerIn:
     """What took a rank longer than the middle one of the others before collectives to which it came last, ns of the whole
-    recording: an operator or annotation of the host, "" outside of all; or a line, or what comes before it; of a device without
-    lines a kernel."""
+    recording: an operator or annotation of the host, "" outside of all; or a `line`, or what comes `before` it; of a device
+    without lines a kernel. `name` is any of them in words."""
 
     name: str
     own: float
     others: float
-
-    @property
-    def at_line(self) -> bool:
-        """Whether it is a line."""
-        return bool(LINE.search(self.name))
-
-    @property
-    def before(self) -> bool:
-        """Whether it is what the host did between the call of another line and that of this one."""
-        return self.at_line and self.name.startswith(BEFORE)
+    line: str = ""
+    before: bool = False
 
     @property
     def short(self) -> str:
         """Its name, of a kernel without arguments, of what comes before a line that line."""
-        return (
-            self.name.removeprefix(BEFORE)
-            if self.at_line
-            else re.split(r"[(<]", self.name, maxsplit=1)[0].strip() or self.name
-        )
+        return self.line or re.split(r"[(<]", self.name, maxsplit=1)[0].strip() or self.name
+
+
+def _longer(name: str | AtLine, own: float, others: float) -> LongerIn:
+    if isinstance(name, AtLine):
+        return LongerIn(str(name), own, others, name.place, name.before)
+    return LongerIn(name, own, others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +351,7 @@ class JointReplay:
 
     def _longer_in(self, r: int, meets: Sequence[tuple[Meet, str]]) -> tuple[LongerIn, ...]:
         """What a rank did longer before these collectives than the middle one of the others, by what each keeps of that."""
-        own, others = Counter[str](), Counter[str]()
+        own, others = Counter[str | AtLine](), Counter[str | AtLine]()
         for meet, kept in meets:
             works = {at: dict(getattr(self.ranks[at].collectives[c], kept)) for at, c in self._who[meet.key]}
             mine = works.pop(r)
@@ -367,7 +360,7 @@ class JointReplay:
                 others[name] += int(statistics.median(work.get(name, 0.0) for work in works.values()))
         longer = own - others
         found = [(name, more) for name, more in longer.most_common(MOST) if more >= LEAST * longer.total()]
-        return tuple(LongerIn(name, float(own[name]), float(others[name])) for name, _ in found)
+        return tuple(_longer(name, float(own[name]), float(others[name])) for name, _ in found)
 
     def _symptom(self, r: int, arrivals: dict[MeetingKey, float], reads: Collection[int]) -> float:
         """How long these reads of a rank were blocked while one of its collectives waited for another rank."""

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from syncscope.analysis.by_line import NumberedLines
 from syncscope.analysis.event_graph import EventGraph
-from syncscope.analysis.host_operators import Spent
 from syncscope.analysis.hosts import OPERATOR
 from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.model.trace import Trace
 
 LEAST = 0.01  # of the time between two moments
-BEFORE = "before "  # a line: what the host did since a call of another one
+
+
+class AtLine(NamedTuple):
+    """A line; `before` it is what the host did since a call of another one."""
+
+    place: str
+    before: bool = False
+
+    def __str__(self) -> str:
+        return f"{'before ' * self.before}{self.place}"
+
+
+SpentAt = tuple[tuple[str | AtLine, float], ...]
+"""Lines, or kernels of none, and ns, the longest first."""
 
 
 class LinesBetween:
@@ -35,28 +48,30 @@ class LinesBetween:
         order = rows[np.argsort(trace.start[launched.row[rows]], kind="stable")]
         self._work, self._whose = launched.row[order], lines.whose[order]
 
-    def of_host(self, since: int, until: int) -> Spent:
+    def of_host(self, since: int, until: int) -> SpentAt:
         """How long the host was at each line from one moment until another, ns of the trace, and how long before it: between
         the call of another line and its own, where other lines may have run that call no driver."""
         first, last = np.searchsorted(self._began, [since, until])
-        found: list[tuple[str, float]] = []
-        for where, spent in (("", self._spent), (BEFORE, self._before)):
+        found: list[tuple[str | AtLine, float]] = []
+        for before, spent in ((False, self._spent), (True, self._before)):
             times = np.bincount(self._line[first:last], spent[first:last], len(self._names))
             found += [
-                (where + self._names[code], times[code]) for code in np.flatnonzero(times).tolist() if self._names[code]
+                (AtLine(self._names[code], before), times[code])
+                for code in np.flatnonzero(times).tolist()
+                if self._names[code]
             ]
         return _longest(found)
 
-    def of_device(self, moments: Sequence[int]) -> list[Spent]:
+    def of_device(self, moments: Sequence[int]) -> list[SpentAt]:
         """What the device worked, without collectives, from each of these moments until the next, ending with the last."""
         trace = self._trace
         starts = trace.start[self._work]
         found, since = [], int(starts[0]) if len(starts) else 0
         for moment in moments:
             first, last = np.searchsorted(starts, [since, moment])
-            times: dict[str, float] = {}
+            times: dict[str | AtLine, float] = {}
             for row, code in zip(self._work[first:last].tolist(), self._whose[first:last].tolist(), strict=True):
-                name = self._names[code] or trace.names[trace.name[row]]
+                name = AtLine(self._names[code]) if self._names[code] else trace.names[trace.name[row]]
                 times[name] = times.get(name, 0.0) + float(trace.duration[row])
             found.append(_longest(times.items()))
             since = max(since, int(moment))
@@ -68,7 +83,7 @@ def _name(trace: Trace, place: int, caller: int) -> str:
     return str(trace.places[line]) if line >= 0 else ""
 
 
-def _longest(times: Iterable[tuple[str, float]]) -> Spent:
+def _longest(times: Iterable[tuple[str | AtLine, float]]) -> SpentAt:
     """Those that take a hundredth of all, the longest first."""
     known = list(times)
     least = LEAST * sum(ns for _, ns in known)

@@ -116,8 +116,8 @@ def _longer(rank: RankLine, each: LongerIn) -> tuple[str, ...]:
 
 def job_name(each: LongerIn) -> str:
     """An operator or a kernel; a line as who works here names it."""
-    if each.at_line:
-        path, _, line = each.short.rpartition(":")
+    if each.line:
+        path, _, line = each.line.rpartition(":")
         return f"{'before ' * each.before}{relative(path)}:{line}"
     return each.short or "outside of operators"
 

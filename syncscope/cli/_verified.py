@@ -242,7 +242,7 @@ def each(found: Verification) -> Table:
         column = f":{fix.finding.column}" if sum((fix.path, fix.line) == (f.path, f.line) for f in fixes) > 1 else ""
         head = Text(f"{visible(fix.path)}:{fix.line}{column}", "bold")
         head.append(f"  {fix.finding.rule}, {fix.fix.standing}: {visible(fix.fix.title)}", "not bold")
-        said = Text("; ".join(filter(None, (told, visible(fix.why)))), "dim")
+        said = Text("; ".join(filter(None, (told, visible(fix.told)))), "dim")
         grid.add_row(Text(stands := found.stands(fix), COLORS[stands]), Group(head, said))
     return grid
 

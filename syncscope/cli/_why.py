@@ -113,10 +113,10 @@ def _words(found: Finding) -> str:
     if said.reason is Reason.MAYBE and not said.line:
         owner = found.function.rpartition(".")[0].rpartition(".")[2]
         at = called_elsewhere(found.place.path, said.about[0], owner)
-        more = f"{said.words}: {visible(os.path.relpath(at[0]))}:{at[1]} calls it" if at else ""
+        more = f": {visible(os.path.relpath(at[0]))}:{at[1]} calls it" if at else ""
     else:
-        more = f"{said.words}, in `{by}`" if by else ""
-    return found.heat.words.replace(said.words, more) if more else found.heat.words
+        more = f", in `{by}`" if by else ""
+    return found.heat.told(more)
 
 
 def _by_place(findings: Iterator[Finding] | tuple[Finding, ...]) -> Known:

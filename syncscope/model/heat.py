@@ -226,8 +226,14 @@ class Heat:
     @property
     def words(self) -> str:
         """The reason in words; "" where none needs to be given."""
-        said = self.reason.prose.format(*self.about, of=self.of.words if self.of is not None else "")
-        return f"{said}: line {self.line} calls it{f', in {self.caller}' * bool(self.caller)}" if self.line else said
+        return self.told("")
+
+    def told(self, more: str) -> str:
+        """The same with more behind the words of the reason that it comes from."""
+        said = self.reason.prose.format(*self.about, of=self.of.told(more) if self.of is not None else "")
+        if self.line:
+            said += f": line {self.line} calls it{f', in {self.caller}' * bool(self.caller)}"
+        return said + more * (self.of is None)
 
 
 FOLLOWS = frozenset(

@@ -77,12 +77,13 @@ def _of_libraries(waited: Collection[Place], rules: tuple[str, ...]) -> Iterator
         for candidate in plan.candidates:
             fix = listed(plan, candidate)
             if candidate.fix.safety is not Safety.SAFE:
-                fix.why = f"it is a library's, and waits here: --line {fix.path}:{fix.line} tries it in a copy"
+                fix.why = "it is a library's, and waits here"
+                fix.remedy = f"--line {fix.path}:{fix.line} tries it in a copy"
             yield fix
 
 
 def _line(fix: TriedFix) -> str:
-    return f"{fix.path}:{fix.line}  {fix.finding.rule}, {fix.fix.standing}: {fix.why}"
+    return f"{fix.path}:{fix.line}  {fix.finding.rule}, {fix.fix.standing}: {fix.told}"
 
 
 def _nothing(

@@ -23,7 +23,7 @@ def nothing_to_try(compared: Compared, files: Collection[str]) -> tuple[str, str
         place = f"{first.path}:{first.line}"
         more = f" (and {len(found.fixes) - 1} more)" * (len(found.fixes) > 1)
         hint = f"--line {place} tries all the same to {first.fix.title}"
-        return f"{said}: {place}, {first.finding.rule}: {first.why.partition('; ')[0]}{more}", hint
+        return f"{said}: {place}, {first.finding.rule}: {first.why}{more}", hint
     waits = {place for place, _ in counts if place.path in files}
     waiting = sorted(waits.intersection(only) if only else waits)
     if not waiting:

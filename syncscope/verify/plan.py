@@ -34,7 +34,7 @@ class Candidate:
     """A fix that can be tried. `line` to `end_line` are those of the file as it is.
 
     `needs` are the candidates that must be made before the linter offers this one: `finding` is of the file with them.
-    `idle` is why it is not worth trying.
+    `idle` is why it is not worth trying, and `remedy` what tries it all the same.
     """
 
     number: int
@@ -46,6 +46,7 @@ class Candidate:
     family: Family | None
     needs: frozenset[int] = frozenset()
     idle: str = ""
+    remedy: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -141,7 +142,8 @@ class Plan:
                 return 2
             return int(not self._waited(candidate.path, range(candidate.line, candidate.end_line + 1)))
 
-        judged = [replace(candidate, idle=self._idle(candidate)) for candidate in self.candidates]
+        why = [self._idle(candidate) for candidate in self.candidates]
+        judged = [replace(one, idle=idle, remedy=how) for one, (idle, how) in zip(self.candidates, why, strict=True)]
         in_order = sorted(judged, key=rank)
         tried = [candidate for candidate in in_order if not candidate.idle][:MOST]
         idle = [candidate for candidate in in_order if candidate.idle][: MOST - len(tried)]
@@ -162,27 +164,29 @@ class Plan:
                     first, last = lines.line_before(finding.place.line), lines.line_before(finding.end_line)
                     if not self._is_another(path, finding, first, base):
                         number = self._add(path, finding, first, max(first, last), base)
-                        if self._idle(self.candidates[number]):
+                        if any(self._idle(self.candidates[number])):
                             self.candidates.pop()
                         else:
                             new.append(number)
         for number in new:
             self._follow(base | {number})
 
-    def _idle(self, candidate: Candidate) -> str:
-        """Why a fix that nobody named is not worth trying."""
+    def _idle(self, candidate: Candidate) -> tuple[str, str]:
+        """Why a fix that nobody named is not worth trying, and what tries it all the same."""
         lines = range(candidate.line, candidate.end_line + 1)
         if self._named:
-            return ""
+            return "", ""
         if candidate.path in {place.path for place in self.libraries}:
             waited = any(place.path == candidate.path and place.line in lines for place in self.libraries)
-            return "" if waited else "its line did not wait in these steps"
+            return "" if waited else "its line did not wait in these steps", ""
         if not self._ran(candidate.path, lines):
-            return "it did not run in these steps"
+            return "it did not run in these steps", ""
         if candidate.family in HEARD:
-            return "" if self._waited(candidate.path, lines) else "its line did not wait in these steps"
-        heat, place = candidate.finding.heat, f"{os.path.relpath(candidate.path)}:{candidate.line}"
-        return "" if heat.whole else f"{heat.words or 'it is not in the training step'}; --line {place} tries it"
+            return "" if self._waited(candidate.path, lines) else "its line did not wait in these steps", ""
+        if (heat := candidate.finding.heat).whole:
+            return "", ""
+        place = f"{os.path.relpath(candidate.path)}:{candidate.line}"
+        return heat.words or "it is not in the training step", f"--line {place} tries it"
 
     def _is_another(self, path: str, finding: Finding, line: int, base: frozenset[int]) -> bool:
         """Whether this is a candidate that is offered in other words, since what stands beside it was mended."""

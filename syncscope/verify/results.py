@@ -27,7 +27,7 @@ GAIN, NO_GAIN, UNDECIDED = 0, 1, 3  # exit codes; 2 is that of an error
 class TriedFix:
     """One fix: what it does by itself (with what it needs), and whether it stays. `values` is None where that was not tried.
     `without` is the step without it over that of all that were to stay. `good`: it changes no value beyond its text, and stands
-    in the patch of what is not decided."""
+    in the patch of what is not decided. `remedy` is what tries one that is not tried for that `why`."""
 
     path: str
     line: int
@@ -40,6 +40,12 @@ class TriedFix:
     values: str | None = None
     difference: Difference | None = None
     why: str = ""
+    remedy: str = ""
+
+    @property
+    def told(self) -> str:
+        """Why it stays or not, and what tries it all the same."""
+        return "; ".join(filter(None, (self.why, self.remedy)))
 
     @property
     def lines(self) -> tuple[str, range]:
@@ -60,7 +66,7 @@ class TriedFix:
 def listed(plan: Plan, candidate: Candidate) -> TriedFix:
     """A fix of which nothing is known yet; `why` is why it is not tried, if it is not."""
     path, why = os.path.relpath(candidate.path), plan.untried(candidate)
-    return TriedFix(path, candidate.line, candidate.finding, candidate.fix, why=why)
+    return TriedFix(path, candidate.line, candidate.finding, candidate.fix, why=why, remedy=candidate.remedy)
 
 
 def by_hand(finding: Finding) -> TriedFix:
@@ -68,8 +74,8 @@ def by_hand(finding: Finding) -> TriedFix:
     assert finding.fix is not None
     by_hand = finding.fix.safety is Safety.SUGGEST
     path, line = os.path.relpath(finding.place.path), finding.place.line
-    why = f"{'it is to be made by hand' if by_hand else 'it is not safe, in a library'}; --line {path}:{line} tries it"
-    return TriedFix(path, line, finding, finding.fix, why=why)
+    why = "it is to be made by hand" if by_hand else "it is not safe, in a library"
+    return TriedFix(path, line, finding, finding.fix, why=why, remedy=f"--line {path}:{line} tries it")
 
 
 @dataclass
@@ -294,7 +300,7 @@ def as_object(found: Verification) -> dict[str, Any]:
                 **_ratio(fix.ratio),
                 **{f"without_{name}": value for name, value in _ratio(fix.without).items()},
                 "values": fix.values,
-                "why": fix.why,
+                "why": fix.told,
                 "title": fix.fix.title,
                 "changes": fix.fix.changes,
             }

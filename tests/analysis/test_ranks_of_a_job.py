@@ -11,8 +11,10 @@ from syncscope import kineto
 from syncscope.analysis import fleet
 from syncscope.analysis.host_operators import spent
 from syncscope.analysis.job import job
+from syncscope.analysis.joint_replay import LongerIn
 from syncscope.analysis.owed import Arrival, LateBy, Owed, Waits
 from syncscope.analysis.rank import rank_of
+from syncscope.cli._job_tables import job_name
 from syncscope.errors import UserError
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
@@ -360,3 +362,13 @@ def test_one_rank_of_a_job_has_no_savings_of_the_job():
     assert [row.saved_alone for row in found.ranks] == [None]
     assert all(line.price is None for line in found.lines)
     assert "of rank 0 alone, without the 7 others, nobody can tell" in found.verdict
+
+
+def test_a_kernel_that_is_called_as_a_line_is_none():
+    kernel = LongerIn("before gemm:7", 2.0, 1.0)
+    line = LongerIn("before train.py:7", 2.0, 1.0, "train.py:7", before=True)
+    assert [job_name(one) for one in (kernel, line)] == ["before gemm:7", "before train.py:7"]
+    assert [(bool(one.line), one.before, one.short) for one in (kernel, line)] == [
+        (False, False, "before gemm:7"),
+        (True, True, "train.py:7"),
+    ]
