@@ -321,7 +321,7 @@ def _reads_beside(site: Site, states: Mapping[int, Finding], view: View) -> bool
         return False
     sites = function.sites_in(statement)
     mended = {id(s.node) for s in sites if (f := states.get(id(s))) and f.fix and f.fix.safety is not Safety.SUGGEST}
-    for node in ast.walk(statement):
+    for node in (each for each in ast.walk(statement) if each is not site.node):
         match node:
             case ast.Call(func=ast.Attribute(value=read, attr="item"), args=[], keywords=[]):
                 pass

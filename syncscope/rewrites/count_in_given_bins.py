@@ -63,8 +63,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return function.declines(site.node, "no minlength says how many bins there are")
     if op.argument(0, "weights") is not None:
         return function.declines(site.node, "what it adds up are weights, of a dtype of their own")
-    if site.fact_of(op.base).dtype is not Dtype.INT:
-        return function.declines(site.node, f"the dtype of {function.file.quote(op.base)} is not known to be whole")
+    if site.fact_of(op.base).dtype not in (Dtype.INT, Dtype.UNKNOWN):  # it takes whole numbers alone
+        return function.declines(site.node, f"{function.file.quote(op.base)} does not hold whole numbers")
     if not function.pure(op.base) or not function.pure(size):
         return function.declines(site.node, "what it is given cannot be computed twice")
     if _many(function, op.base):

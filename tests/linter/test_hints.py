@@ -430,3 +430,14 @@ def test_the_steps_of_an_optimizer_are_counted_on_the_host(door):
     assert json.loads(door("lint", "adam.py", "--format", "json").out) == []
     door.write("adam.py", code.replace("dev_state_steps", "rows"))
     assert json.loads(door("lint", "adam.py", "--format", "json").out)
+
+
+def test_a_number_that_is_read_is_not_another_one_beside_itself(door):
+    door.write(
+        "train.py",
+        "import torch\n\n\ndef train(model, loader, optimizer, count):\n    losses = [0.0] * count\n"
+        "    for k, x in enumerate(loader):\n        loss = model(x.cuda(non_blocking=True)).mean()\n"
+        "        loss.backward()\n        optimizer.step()\n        losses[k] = loss.item()\n    return losses\n",
+    )
+    (found,) = json.loads(door("lint", "--all", "train.py", "--format", "json").out)
+    assert (found["fix"]["title"], found["fix"]["by_hand"]) == ("note the tensor", "it asks for more than its edits")

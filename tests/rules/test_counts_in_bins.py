@@ -18,3 +18,10 @@ def test_no_fix_makes_many_values_slower_and_what_is_offered_says_so(size: str, 
     if found.fix is not None:
         assert "million" in found.fix.changes
         assert "assertion on the device" in found.fix.changes
+
+
+@pytest.mark.parametrize(("made", "offered"), [("target", True), ("target.long()", True), ("target.float()", False)])
+def test_what_is_counted_is_whole_where_nothing_says_otherwise(made: str, offered: bool) -> None:
+    code = f"def f(target: torch.Tensor):\n    label = {made}\n    return torch.bincount(label, minlength=4)\n"
+    (found,) = findings(HEAD + code, "bincount")
+    assert (found.fix is not None) == offered

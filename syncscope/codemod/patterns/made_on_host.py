@@ -11,6 +11,7 @@ from syncscope.codemod.patterns.devices import is_device
 from syncscope.codemod.proofs import ELEMENTWISE, NOT_ELEMENTWISE, cast, one_value
 from syncscope.codemod.whereabouts import attributes
 from syncscope.project.syntax import each_of, name_of, walk
+from syncscope.tensors.facts import Tag
 from syncscope.tensors.torch.signatures import FACTORIES
 
 SAME = {f"torch.{name}" for name in "zeros ones full eye empty".split()}
@@ -229,11 +230,14 @@ def target(function: Function, move: ast.AST) -> ast.expr | str | None:
 
 
 def _held_device(function: Function, move: ast.AST) -> ast.Name | None:
-    """A name that surely holds a device, whatever it is called: `dev = x.device`."""
+    """A name that surely holds a device, whatever it is called: `dev = x.device`, `d = torch.device("cuda")`."""
     match move:
         case ast.Call(func=ast.Attribute(attr="to"), args=[ast.Name() as where], keywords=[]):
             held = function.value(where)
-            return where if isinstance(held, ast.Attribute) and held.attr == "device" else None
+            is_one = function.fact(where).ref is Tag.DEVICE or (
+                isinstance(held, ast.Attribute) and held.attr == "device"
+            )
+            return where if is_one else None
     return None
 
 
