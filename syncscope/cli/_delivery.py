@@ -114,6 +114,11 @@ class Delivery:
             _overview.show(self._rows, self._in_short)
 
     @property
+    def waits(self) -> bool:
+        """Whether nothing is printed on standard output before the end."""
+        return self._output is not None or self._in_short or self._listed or self._merged is not None
+
+    @property
     def pages(self) -> bool:
         """Whether a page of each is written into a folder."""
         return self._each and self._name == "html"

@@ -7,7 +7,7 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from syncscope.model.report import Report
 
+MANY = 8  # recordings from which a log is told how far it is
 LARGE = 8 << 20  # bytes of file from which the reading shows its progress
 
 
@@ -167,7 +168,7 @@ def command(
         if findings:
             to.take(job.known.limits_as_report(limits_apart), job.name)
     of_jobs = {path for job in held for path in job.paths}
-    for path in paths:
+    for path in _one_by_one(paths) if to.waits else paths:
         try:
             report = read(path, source, steps, not no_price, most, pinned)
             if report.coverage is not None and report.coverage.empty:
@@ -198,6 +199,16 @@ def command(
     to.end()
     said.end()
     return _worst([*codes, said.code])
+
+
+def _one_by_one(paths: Sequence[str]) -> Iterator[str]:
+    """The recordings, and on standard error how far it is."""
+    from syncscope.cli._progress import Progress
+
+    with Progress("recordings", logged="report" if len(paths) > MANY else "") as tick:
+        for done, path in enumerate(paths):
+            tick(done, len(paths))
+            yield path
 
 
 def _worst(codes: Sequence[int]) -> int:

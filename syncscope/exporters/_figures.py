@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from syncscope.model.answer import Answer, Decision
@@ -53,10 +54,13 @@ def saving_step(report: Report) -> float | None:
 
 
 def interval(found: Answer | None) -> str:
-    """What a saving lies between, in percent of a step: `-3 to 10 %`; "-" where that is not known."""
+    """What a saving lies between, in percent of a step, with itself: `-3 to 10 %`; "-" where that is not known."""
     if found is None or found.low is None or found.high is None:
         return "-"
-    return f"{round(100 * found.low)} to {round(100 * found.high)} %"
+    low, high = round(100 * found.low), round(100 * found.high)
+    if found.share is not None and found.low <= found.share <= found.high:
+        low, high = min(low, math.floor(100 * found.share)), max(high, math.ceil(100 * found.share))
+    return f"{low} to {high} %"
 
 
 def told(report: Report) -> list[Finding]:

@@ -160,6 +160,8 @@ class Scan:
                         f"{name} is {checkpoint} of PyTorch's, as torch.save writes, and no recording",
                         "recordings are called *.pt.trace.json.gz: `syncscope run` says where it wrote one",
                     )
+                if text.startswith(b"\x1f\x8b"):  # what packs it is off by now
+                    raise UserError(f"{name} is packed by gzip twice", "unpack it once: gunzip")
                 if packer := next((who for magic, who in PACKED.items() if text.startswith(magic)), ""):
                     raise UserError(
                         f"{name} is packed by {packer}, which is not read here", "unpack it, or pack it by gzip"

@@ -46,6 +46,14 @@ def test_a_line_of_which_every_figure_is_0_is_told_among_the_others(report):
     assert "cudaStreamSync" in printed(dataclasses.replace(report, lines=(nothing,), plan=()), 100), "the only one"
 
 
+@pytest.mark.parametrize(
+    ("share", "low", "high", "said"),
+    [(0.0044, -0.03, 0.0049, "-3 to 1 %"), (0.0525, 0.0262, 0.0985, "3 to 10 %"), (0.027, 0.03, 0.09, "3 to 9 %")],
+)
+def test_what_is_likely_lies_within_what_it_is_said_to_lie_between(share, low, high, said):
+    assert figures.interval(Answer(Decision.TRY, share, low, high)) == said
+
+
 def test_a_planned_line_that_is_left_by_itself_says_when_it_is_to_be_fixed(report):
     """The table numbered it among what to fix, and said `leave`."""
     first = report.lines[0]
