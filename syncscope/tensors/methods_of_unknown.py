@@ -8,6 +8,7 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.project import conventions, devices, environments
 from syncscope.project.syntax import dotted, last_word, name_of
+from syncscope.tensors import handed_in
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     BATCH,
@@ -104,13 +105,16 @@ def _is_step(node: ast.expr | None) -> bool:
 def _sent(call: Call) -> Fact:
     """`x.to(device)` of something unknown: in a trainer's step an argument is what its loader made, on the host.
 
-    So are the parts of what a helper takes apart to send each of them.
+    So is what a helper is handed, and what it takes apart to send each of its parts.
     """
     if replaces_itself(call):
         call.receiver = element(_OF_A_STATE)
         return tensor_method(call)
     if sends_a_part(call) or sends_rows(call):
         call.receiver = tensor(confidence=2, why=call.node)
+        return tensor_method(call)
+    if handed_in.is_sent(call):
+        call.receiver = element(handed_in.HANDED)
         return tensor_method(call)
     batch, at = given_as_loaded(call.frame.function), call.at
     if batch is None or not isinstance(at, ast.Name) or at.id not in call.frame.function.names:  # type: ignore[union-attr]

@@ -40,7 +40,7 @@ def replaces_itself(call: Call) -> bool:
 def _in_place(function: ProjectFunction) -> frozenset[int]:
     """The calls that send what is then put where it was, to a device that no tensor says."""
     every = walk(function.node)
-    beside = _devices_of_tensors(every)
+    beside = devices_of_tensors(every)
     found = []
     for each in every:
         match each:
@@ -57,7 +57,7 @@ def _in_place(function: ProjectFunction) -> frozenset[int]:
 def filled_anew(function: ProjectFunction) -> frozenset[str]:
     """The arguments of which a function sends each entry, which takes its place: `batch[key] = batch[key].to(device)`."""
     every = walk(function.node)
-    beside = _devices_of_tensors(every)
+    beside = devices_of_tensors(every)
     found = set()
     for each in every:
         match each:
@@ -85,7 +85,7 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
     given = {each.arg for each in listed if each is not None} - {"self", "cls"}
     every = walk(node)
     calls = [each for each in every if isinstance(each, ast.Call)]
-    beside = _devices_of_tensors(every)
+    beside = devices_of_tensors(every)
     sending = [each for each in calls if isinstance(each.func, ast.Attribute) and to_a_device(each, function, beside)]
     if not sending:
         return frozenset()
@@ -190,7 +190,7 @@ def entry_named(key: ast.expr) -> str:
     return key.attr if isinstance(key, ast.Attribute) else ""
 
 
-def _devices_of_tensors(every: list[ast.AST]) -> set[str]:
+def devices_of_tensors(every: list[ast.AST]) -> set[str]:
     """Names of where a tensor lives, as of one part to which all are sent: `device = parts[0].device`."""
     found: set[str] = set()
     for each in every:

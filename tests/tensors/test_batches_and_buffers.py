@@ -98,7 +98,7 @@ CASES = {
                 return x.to(self.device), y.to(x.device), batch.to(self.device)  # waits: to_device
 
             def pooled(self, x: torch.Tensor, batch):
-                return x.sum(), batch.to(self.device)
+                return x.sum(), batch.to(self.device)  # waits: to_device
 
             def fit(self):
                 for i, x in enumerate(self.loader):
@@ -122,7 +122,7 @@ CASES = {
                 return loss + target.to(images.device) + images.to(device)
 
             def _mixed(self, images, rows):
-                return images.to(self.device), rows.cuda()
+                return images.to(self.device), rows.cuda()  # waits: to_device
 
         class Lit(nn.Module):
             def training_step(self, images, rows):
@@ -159,7 +159,7 @@ CASES = {
                 return self.model.forward(inputs.to(self.device))
 
             def prepared(self, policy, inputs):
-                return policy.to(self.device), inputs["x"].to(self.device)
+                return policy.to(self.device), inputs["x"].to(self.device)  # waits: to_device
 
         def send(data, device=None, dtype=None):
             if isinstance(data, dict):
@@ -285,10 +285,10 @@ CASES = {
             def update(self, weights, **samples):
                 seen = torch.as_tensor(samples["obs"], device=self.device)  # waits: tensor_literal
                 done = torch.as_tensor(samples["done"].reshape(-1, 1), device=self.device)  # waits: tensor_literal
-                kept = torch.as_tensor(samples["obs"].exp(), device=self.device)
+                kept = torch.as_tensor(samples["obs"].exp(), device=self.device)  # waits: tensor_literal
                 size = torch.eye(samples["batch_size"]).to(self.device)  # waits: created_on_host
-                ends = torch.as_tensor(self.buffer.ends(3), device=self.device)
-                return seen, done, kept, size, ends, torch.as_tensor(weights, device=self.device)
+                ends = torch.as_tensor(self.buffer.ends(3), device=self.device)  # waits: tensor_literal
+                return seen, done, kept, size, ends, torch.as_tensor(weights, device=self.device)  # waits: tensor_literal
 
         class Policy(nn.Module):
             def forward(self, seen, **more):
@@ -378,7 +378,7 @@ CASES = {
         def run_step(self, batch, more, rows):
             for i in range(0, len(batch), 4):
                 parts = {key: part[i : i + 4].to(self.device) for key, part in more.items()}  # waits: to_device
-                first = {key: part[0].to(self.device) for key, part in rows.items()}
+                first = {key: part[0].to(self.device) for key, part in rows.items()}  # waits: to_device
                 self.model(parts, first).backward()
     """,
     "lists of positions that a sampler of batches gives": """

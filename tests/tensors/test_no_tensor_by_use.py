@@ -35,7 +35,7 @@ CASES = {
                 fc = fc.to(x.device)
             else:
                 fc = torch.as_tensor(fc, device=x.device)  # waits: tensor_literal
-            return x * fc + torch.as_tensor(by, device=x.device)
+            return x * fc + torch.as_tensor(by, device=x.device)  # waits: tensor_literal
     """,
     "a class of torch is no tensor, whatever it is used like": """
         def parallelized(model, mesh: torch.distributed.device_mesh.DeviceMesh):

@@ -79,10 +79,10 @@ CASES = {
 
             def evaluating_forward(self, batch_data, weights):
                 x = batch_data
-                return self.model(x.to(self.device), weights.to(self.device))
+                return self.model(x.to(self.device), weights.to(self.device))  # waits: to_device
 
             def all_of_them(self, batch_data, weights):
-                weights = weights.to(self.device)
+                weights = weights.to(self.device)  # waits: to_device
                 for x in batch_data:
                     self.model(x, weights).backward()
     """,
@@ -99,7 +99,7 @@ CASES = {
                     ended = np.logical_or(ended, cut)
                     ended = torch.as_tensor(ended, device=self.device)  # waits: tensor_literal
                     after = after.to(self.device)
-                    other = torch.as_tensor(self.other.step(action), device=self.device)
+                    other = torch.as_tensor(self.other.step(action), device=self.device)  # waits: tensor_literal
                     obs = after
     """,
     "an order that is drawn on the host, of what was made where a device is named": """

@@ -52,7 +52,7 @@ CASES = {
             return {key: sent(value, *args, **kwargs) for key, value in data.items()}
 
         def one(batched, device):
-            return batched.to(device)
+            return batched.to(device)  # waits: to_device
     """,
     "an object that gives another of its kind elsewhere": """
         class Crystal:
@@ -334,7 +334,7 @@ CASES = {
         def feed(train_loader, images, device):
             for step, (data, target) in enumerate(train_loader):
                 data, target = data.cuda(0), target.to(device)  # waits: to_device
-                images.to(device)
+                images.to(device)  # waits: to_device
     """,
     "asked by name whether it succeeded": """
         def invert(a: torch.Tensor, operator):

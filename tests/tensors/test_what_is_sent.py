@@ -64,6 +64,28 @@ SENT = {
             def one_batch(self, seen):
                 return seen.to(self.device)
     """,
+    "what a trainer is handed, and its parts: no network, and nothing that was sent, or that something else was made of": """
+        class Trainer:
+            def _process(self, pack: Pack, nets, kept: torch.Tensor):
+                x = pack.x.float().to(self.device)  # waits: to_device
+                y = pack["y"].squeeze().to(self.device)  # waits: to_device
+                pack["z"] = pack["z"].cuda()  # waits: to_device
+                again = x.to(self.device), pack["z"].to(self.device)
+                near = pack.w.to(x.device), pack.v.to(self.device, non_blocking=True)
+                return self.model(x), y, again, near, nets[0].to(self.device), kept.to(self.device)
+
+            def _encode(self, encode, rows, parts):
+                parts = encode(parts)
+                encode.to(self.device)
+                return parts.to(self.device), rows[0].to(self.device)  # waits: to_device
+
+            def _loss(self, rows):
+                return rows[0].to(self.device)
+
+        class Layer(nn.Module):
+            def parts(self, rows):
+                return rows[0].to(self.device)
+    """,
     "batches that an iterator is asked for, as Python 2 did": """
         def train(net, train_loader, steps, device):
             batches = iter(train_loader)
@@ -171,14 +193,14 @@ SENT = {
             for i in range(0, len(data), 32):
                 x = data[i : i + 32].to(device)  # waits: to_device
                 y = labels[order[i : i + 32]].to(device)  # waits: to_device
-                model(x, y, models[i].to(device), weights[i].to(device))
+                model(x, y, models[i].to(device), weights[i].to(device))  # waits: to_device
 
         def render(rays, net, chunk=4096, device="cuda"):
             for i in range(rays.shape[0] // chunk):
                 net(rays[i * chunk : (i + 1) * chunk].cuda())  # waits: to_device
 
         def one(rays, device):
-            return rays[3:].to(device), rays[:].to(device)
+            return rays[3:].to(device), rays[:].to(device)  # waits: to_device
 
         def forward_backward(self, batch, cond):
             for i in range(0, batch.shape[0], self.microbatch):

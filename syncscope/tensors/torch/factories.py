@@ -41,7 +41,6 @@ _FROM_HOST = (SCALAR, SEQUENCE, ARRAY, NOTHING_KNOWN, OTHER)
 _NO_TENSORS = (Tag.NO_TENSOR, Tag.OF_ENVIRONMENT)
 _OF_FLOATS = ("zeros", "ones", "empty", "eye")
 _SIZED = ("zeros", "ones", "empty", "rand", "randn")  # their sizes may be given one by one
-_SHAPING = frozenset("reshape astype copy flatten squeeze transpose".split())  # of an array, as of a tensor
 _OTHER_KINDS = frozenset("mlu xpu hpu npu mps sdaa musa xla".split())
 
 
@@ -136,8 +135,13 @@ def _copied_from_host(call: Call, device: Device) -> None:
     """Tell of values that are copied to where they are made, of which it may be known that there are some on the host."""
     word, first = call.word, call.first
     sends = call.device_given is None  # of what is a tensor it would make nothing, and send it nowhere
-    guessed = first.kind is TENSOR and first.confidence < 3 and (word == "tensor" or (sends and word == "as_tensor"))
-    if not (first.kind in _FROM_HOST or guessed) or _empty(call.first_node) or _of_another_kind(call):
+    function = call.frame.function
+    given = function is not None and function.name in conventions.FORWARD  # tensors, where a network computes
+    if first.kind is TENSOR and not sends and word == "as_tensor":
+        taken = first.device is HOST or (first.device is SOMEWHERE and not (given or _is_computed(first)))
+    else:
+        taken = first.kind is TENSOR and first.confidence < 3
+    if not (first.kind in _FROM_HOST or taken) or _empty(call.first_node) or _of_another_kind(call):
         return
     of_host = (
         first.kind in (SCALAR, SEQUENCE)
@@ -145,10 +149,15 @@ def _copied_from_host(call: Call, device: Device) -> None:
         or _written(call.first_node)
         or (first.kind is NOTHING_KNOWN and is_setting(call.first_node))
     )
-    asked = word == "tensor" or sends or first.kind is ARRAY or first.ref in _NO_TENSORS or _is_handed_over(call)
-    # `as_tensor` of a tensor copies nothing
+    # Who has a tensor of the device makes none of it: nearly all that is written so is an array or a number.
+    asked = not given or word == "tensor" or sends or first.kind is ARRAY or first.ref in _NO_TENSORS
     confidence = min(3 if of_host else 2 if asked else 1, _there(call, device))
     call.emit(Op.TENSOR_LITERAL, call.first_node, tensor(device=device, confidence=confidence, why=call.node))
+
+
+def _is_computed(fact: Fact) -> bool:
+    """Whether a tensor is what a call or an operation has given, and no name that is taken for one."""
+    return isinstance(fact.provenance, (ast.Call, ast.BinOp, ast.UnaryOp))
 
 
 def _ndim_of_values(call: Call, dtype: Dtype) -> int | None:
@@ -164,18 +173,6 @@ def _ndim_of_values(call: Call, dtype: Dtype) -> int | None:
     if first.kind is SEQUENCE:
         return _depth(node) if isinstance(node, ast.List) else None
     return 1 if first.kind is NOTHING_KNOWN and dtype is INT and _is_part_of_list(node) else None
-
-
-def _is_handed_over(call: Call) -> bool:
-    """Whether a value is an entry of something of which nothing is known, `samples["obs"]`: who has a tensor there sends that.
-
-    A network is given tensors, and their entries are some, too.
-    """
-    at, function = call.first_node, call.frame.function
-    while isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr in _SHAPING:
-        at = at.func.value
-    given = function is not None and function.name in conventions.FORWARD
-    return not given and isinstance(at, ast.Subscript) and call.first.kind is NOTHING_KNOWN
 
 
 def _is_part_of_list(node: ast.expr | None) -> bool:

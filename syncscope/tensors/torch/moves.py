@@ -10,6 +10,7 @@ from syncscope.model.ops import Op
 from syncscope.project import devices
 from syncscope.project.names import ancestry
 from syncscope.project.syntax import name_of
+from syncscope.tensors import handed_in
 from syncscope.tensors.call import Call, device_meant, dtype_meant
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -26,6 +27,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.instances import is_module
+from syncscope.tensors.joins import element
 from syncscope.tensors.left_behind import moves_along
 from syncscope.tensors.of_a_batch import CONVERTING, SAME, SHAPING, is_cut, of_a_batch
 from syncscope.tensors.rows_sent import sends_rows
@@ -137,6 +139,8 @@ def _sent(call: Call, target: Device, beside: bool) -> None:
     """Tell of a tensor that is sent, of which only what is around says that it lives on the host."""
     owner, at = call.receiver, call.at
     of_batch = of_a_batch(owner) or sends_a_part(call) or sends_rows(call)
+    if not of_batch and handed_in.is_sent(call):
+        of_batch, owner = True, element(handed_in.HANDED)
     if of_batch and not _beside_a_tensor(call):
         call.emit(Op.TO_DEVICE, at, owner.but(device=target, confidence=2), 2)
     elif _stays_on_host(call, beside):
