@@ -30,7 +30,7 @@ def called_in_file(path: str, source: bytes, tree: ast.Module) -> frozenset[str]
     if not steps and top is None:
         return frozenset()
     said = Spoken(definitions.defined, asking(functions))
-    calls = Calls(seldom, definitions, said, Makers({}), steps)
+    calls = Calls(seldom, definitions, said, Makers({}, {}), steps)
     whole = FunctionText("", "", set(), path, source, 0, 0, len(source))
     first = calls.within(top, source, whole, calls.seldom) if top is not None else []
     closure = Closure(definitions, said, apart)

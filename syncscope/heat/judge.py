@@ -225,8 +225,9 @@ def _by_what_it_is(function: ProjectFunction) -> Heat:
     said, drawn_from = by_name(function.name, owner, methods), cls is not None and by_code.of_distributions(cls)
     if drawn_from and (said.reason is Reason.DATA or function.name == "__init__"):
         said = Reason.MAYBE(function.name)  # made anew in each step, most often
-    if said.reason is Reason.DATA and said.about == (owner,) and cls is not None and by_code.keeps_on_device(cls):
-        said = by_name(function.name, "", methods)  # each batch is picked on the device
+    by_class = said.reason is Reason.DATA and said.about == (owner,)
+    if by_class and cls is not None and (function.name == "to" or by_code.keeps_on_device(cls)):
+        said = by_name(function.name, "", methods)  # each batch is sent by it, or picked on the device
     case = Judged(function, said, drawn_from)
     return next((heat for judge in JUDGES if (heat := judge(case)) is not None), said)
 
@@ -370,10 +371,13 @@ def _surely_in_steps(function: ProjectFunction, depth: int = 0) -> bool:
 
 
 def _placed(case: Judged) -> Heat | None:
-    """Cold by its file; `transforms.py` of distributions is none of data, nor `dataset.py` of rows on the device."""
+    """Cold by its file; `transforms.py` of distributions is none of data, nor `dataset.py` of rows on the device, nor `to`, by
+    which steps send batches of a class of one's own.
+    """
     cls = case.function.cls
     there = case.drawn_from or (
-        cls is not None and cls.name.endswith(conventions.DATA_CLASSES) and by_code.keeps_on_device(cls)
+        cls is not None
+        and (case.name == "to" or (cls.name.endswith(conventions.DATA_CLASSES) and by_code.keeps_on_device(cls)))
     )
     return by_place(*case.place, case.name) if case.said.hot and not there else None
 

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from syncscope.heat.by_name import by_name
+from syncscope.heat.tables import tables
 from syncscope.model.heat import Reason
 from syncscope.project import conventions
-from syncscope.project.outline import ClassText, FunctionText
+from syncscope.project.outline import ClassText, FunctionText, words
 
 _DECORATORS = re.compile(rb"((?:^[ \t]*@[^\n]*\n)+)\Z", re.MULTILINE)
 _CHECKED = "BaseModel"  # of pydantic
@@ -22,9 +23,10 @@ _MOST = 12  # classes above one
 class Makers:
     """By the name of a class, what makes its objects; none of modules, which are made before the training."""
 
-    def __init__(self, classes: Mapping[str, Sequence[ClassText]]) -> None:
-        self.classes = classes
+    def __init__(self, classes: Mapping[str, Sequence[ClassText]], sources: Mapping[str, bytes]) -> None:
+        self.classes, self._sources = classes, sources
         self.known: dict[str, list[FunctionText]] = {}
+        self._tables: dict[bytes, list[tuple[str, bytes]]] | None = None
 
     def of(self, name: str) -> list[FunctionText]:
         """What makes the objects of the classes of this name."""
@@ -37,6 +39,13 @@ class Makers:
     def of_any(self, name: str) -> list[FunctionText]:
         """The same of all classes of this name, modules among them."""
         return [each for cls in self.classes.get(name, ()) for each in _makers(cls, self.classes)]
+
+    def of_table(self, table: bytes) -> list[FunctionText]:
+        """What makes the objects of the classes that a table of this name holds: `SOLVERS = {"euler": Euler}`."""
+        if self._tables is None:  # most projects look nothing up
+            self._tables = tables(self._sources, {name.encode() for name in self.classes})
+        held = {word.decode() for _, statement in self._tables.get(table, ()) for word in words(statement)}
+        return [each for name in sorted(held & self.classes.keys()) for each in self.of(name)]
 
 
 def _is_thing(cls: ClassText, classes: Mapping[str, Sequence[ClassText]]) -> bool:

@@ -75,7 +75,7 @@ EVALUATION = re.compile(
 # What evaluates what it trains: its steps are in there.
 TRAINS_TOO = re.compile(r"^_?(train|fit)_(and_[a-z]+|(eval|evaluate|valid|validate|test)(_(step|epoch|loop))?)$")
 REPARAMETRIZATION = re.compile(
-    r"(^|_)(un)?merge(_|$)|^_?(fuse(?!d|_update|_backward)|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight|"
+    r"(^|_)(un)?merge(_(and|all|lora|adapters?|weights?|params?|model|kernel|conv|bn|qkv|layers?|branch)|$)|^_?(fuse(?!d|_update|_backward)|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight|"
     r"^_?reparam(eteri[sz]e)?_(model|module|net|layer|weights?)$|^switch_to_deploy$|(^|_)kernel_bias$|^(get_)?rep_params?$"
 )
 RESULT = re.compile(
