@@ -85,13 +85,23 @@ def _put(every: list[ast.AST]) -> dict[str, int]:
 
 
 def _bound(every: list[ast.AST]) -> Iterator[tuple[set[str], ast.expr]]:
-    """The names that are bound, and to what, or to the parts of what."""
+    """The names that are bound, and to what, or to the parts of what; not what stands for an argument that is left out."""
+    instead = {
+        id(inner) for each in every if isinstance(each, ast.If) and _is_left_out(each.test) for inner in each.body
+    }
     for each in every:
         match each:
-            case ast.Assign(targets=[target], value=value):
+            case ast.Assign(targets=[target], value=value) if id(each) not in instead:
                 yield _names(target), value
             case ast.For(target=target, iter=over) | ast.comprehension(target=target, iter=over):
                 yield _names(target), _gone_through(over)
+
+
+def _is_left_out(test: ast.expr) -> bool:
+    match test:
+        case ast.Compare(left=ast.Name(), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+            return True
+    return False
 
 
 def _names(target: ast.expr) -> set[str]:
@@ -103,7 +113,7 @@ def _gone_through(over: ast.expr) -> ast.expr:
     match over:
         case ast.Call(func=ast.Attribute(value=value, attr=attr), args=[]) if attr in _VIEWS:
             return value
-        case ast.Call(func=ast.Name(), args=[value, *_]):
+        case ast.Call(func=ast.Name(), args=[value, *_]) | ast.Starred(value=value):
             return _gone_through(value)
     return over
 

@@ -15,12 +15,11 @@ class Euler(Solver):
     def solve(self, y):
         return y + self.tol
 
-class Net(torch.nn.Module):
-    def __init__(self, y: torch.Tensor, tol):
-        super().__init__()
-        self.scale = y.sum().item()  # cold
+class Other:
+    def __init__(self, y, tol):
+        self.tol = torch.tensor(tol, device=y.device)  # cold
 
-SOLVERS = {"euler": Euler, "net": Net}
+SOLVERS = {"euler": Euler}
 """
 MODEL = """
 import torch
@@ -41,8 +40,8 @@ class RowsDataset:
     def to(self, device):
         return RowsDataset(self.rows.to(device))  # hot
 
-    def keep(self, rows: torch.Tensor):
-        return rows.sum().item()  # cold
+    def cuda(self):
+        return RowsDataset(self.rows.cuda())  # cold
 """
 
 

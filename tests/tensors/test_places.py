@@ -123,6 +123,7 @@ CASES = {
             def __call__(self, x: torch.Tensor, sizes_list, sizes):
                 shapes = torch.as_tensor(sizes_list, device=x.device)  # waits: tensor_literal
                 other = torch.as_tensor(sizes, device=x.device)  # waits: tensor_literal
+                x = torch.as_tensor(x, dtype=torch.float32, device=x.device)
                 eye = torch.eye(x.size(1)).type_as(x)  # waits: created_on_host
                 return x.new_tensor(sizes), shapes, other, eye  # waits: tensor_literal
 

@@ -74,6 +74,14 @@ SENT = {
                 near = pack.w.to(x.device), pack.v.to(self.device, non_blocking=True)
                 return self.model(x), y, again, near, nets[0].to(self.device), kept.to(self.device)
 
+            def finish(self, loaders, last=None):
+                if last is None:
+                    last = torch.zeros(1, device=self.device)
+                for batches in zip(*loaders):
+                    for rows in batches:
+                        self.add(rows[0].to(self.device))  # waits: to_device
+                return last.to(self.device)  # waits: to_device
+
             def _encode(self, encode, rows, parts):
                 parts = encode(parts)
                 encode.to(self.device)

@@ -138,6 +138,7 @@ def _copied_from_host(call: Call, device: Device) -> None:
     function = call.frame.function
     given = function is not None and function.name in conventions.FORWARD  # tensors, where a network computes
     if first.kind is TENSOR and not sends and word == "as_tensor":
+        given = given or _stays_where_it_is(call)
         taken = first.device is HOST or (first.device is SOMEWHERE and not (given or _is_computed(first)))
     else:
         taken = first.kind is TENSOR and first.confidence < 3
@@ -153,6 +154,13 @@ def _copied_from_host(call: Call, device: Device) -> None:
     asked = not given or word == "tensor" or sends or first.kind is ARRAY or first.ref in _NO_TENSORS
     confidence = min(3 if of_host else 2 if asked else 1, _there(call, device))
     call.emit(Op.TENSOR_LITERAL, call.first_node, tensor(device=device, confidence=confidence, why=call.node))
+
+
+def _stays_where_it_is(call: Call) -> bool:
+    """Whether a tensor is made where it lies: `torch.as_tensor(x, dtype, device=x.device)` converts at most."""
+    place = next((k.value for k in call.node.keywords if k.arg == "device"), None)
+    said = dotted(place.value) if isinstance(place, ast.Attribute) and place.attr == "device" else ""
+    return said != "" and said == dotted(call.first_node)
 
 
 def _is_computed(fact: Fact) -> bool:
