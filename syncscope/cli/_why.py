@@ -113,7 +113,11 @@ def _words(found: Finding) -> str:
     if said.reason is Reason.MAYBE and not said.line:
         owner = found.function.rpartition(".")[0].rpartition(".")[2]
         at = called_elsewhere(found.place.path, said.about[0], owner)
-        more = f": {visible(os.path.relpath(at[0]))}:{at[1]} calls it" if at else ""
+        if at is None:
+            more = ": no line that calls it is known, nor anything by which it seldom runs"
+        else:
+            called = "it" if at.sure else "one of that name"
+            more = f": {visible(os.path.relpath(at.path))}:{at.line} calls {called}"
     else:
         more = f", in `{by}`" if by else ""
     return found.heat.told(more)

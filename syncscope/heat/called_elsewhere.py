@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from syncscope.files import regular
 from syncscope.project.folders import files, roots
@@ -12,9 +13,17 @@ from syncscope.project.folders import files, roots
 _TRAINS = b".backward("
 
 
-def called_elsewhere(path: str, name: str, owner: str) -> tuple[str, int] | None:
-    """A file and a line that calls a function, or a method of the class `owner`: in a file that trains before another. None
-    where none is found, or what is meant is not known: another of its name is defined, and no import of the file names it.
+class CallElsewhere(NamedTuple):
+    """A line of another file that calls a function; where it is not `sure`, it may be another of that name."""
+
+    path: str
+    line: int
+    sure: bool
+
+
+def called_elsewhere(path: str, name: str, owner: str) -> CallElsewhere | None:
+    """A file and a line that calls a function, or a method of the class `owner`: in a file that trains before another. It is
+    sure where no other of its name is defined, or an import of the file names it.
     """
     word, here = re.escape(name.encode()), os.path.abspath(path)
     call = re.compile(rb"(?<=\.)%b\(" % word if owner else rb"(?<!\w)(?<!def )%b\(" % word)
@@ -35,11 +44,11 @@ def called_elsewhere(path: str, name: str, owner: str) -> tuple[str, int] | None
         if at >= 0 and os.path.abspath(other) != here:
             line = text.count(b"\n", 0, at) + 1
             found.append((owner != "" or named.search(text) is None, _TRAINS not in text, other, line))
-    sure = [each for each in found if defined == 1 or not each[0]]
-    if not sure:
+    known = [(defined > 1 and unnamed, aside, file, line) for unnamed, aside, file, line in found]
+    if not known:
         return None
-    *_, file, line = min(sure)
-    return file, line
+    unsure, _, file, line = min(known)
+    return CallElsewhere(file, line, not unsure)
 
 
 def _is_code(text: bytes, at: int) -> bool:

@@ -6,11 +6,11 @@ import ast
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from syncscope.heat import blocks
+from syncscope.heat import blocks, loops
 from syncscope.model.heat import Heat
 from syncscope.model.source import line_starts
 from syncscope.project.modules import Module, ProjectFunction
@@ -53,10 +53,10 @@ def callers(module: Module, name: str, anyhow: bool) -> list[Caller | None]:
     return found
 
 
-def nearest(function: ProjectFunction) -> tuple[int, str, bool]:
+def nearest(function: ProjectFunction, runs: Callable[[ProjectFunction], bool]) -> tuple[int, str, bool]:
     """A line of its own file that calls a function, in a loop over steps if any does, the function that the line is in, and
     whether that trains; 0 where none is known. A method is called by its own class, or by its name where it is the only one of
-    the file.
+    the file. Only callers count that may themselves run in steps.
     """
     module, name, cls = function.module, function.name, function.cls
     alone = sum(each.name == name for each in module.top) == 1
@@ -65,13 +65,18 @@ def nearest(function: ProjectFunction) -> tuple[int, str, bool]:
         if caller is None or caller.function is function or not (alone or _is_kin(caller.function, function)):
             continue
         trains = caller.around is None and blocks.trains(caller.function.node, module.source)
+        if not (trains or runs(caller.function)):
+            continue
         owner = f"{caller.function.cls.name}." if caller.function.cls is not None else ""
         found.append((not trains, caller.line, f"{owner}{caller.function.name}"))
-    if found:
-        elsewhere, line, by = min(found)
-        return line, by, not elsewhere
-    outside = _named_outside(module).get(name, ()) if alone and cls is None else ()
-    return next(((node.lineno, "", False) for node in outside if _is_called(module.source, node)), (0, "", False))
+    named = _named_outside(module).get(name, ()) if alone and cls is None else ()
+    if outside := [node for node in named if _is_called(module.source, node)]:
+        top = loops.at_top(module.tree)
+        found += [
+            (top is None or blocks.of_call(top, node, module.source) is not None, node.lineno, "") for node in outside
+        ]
+    elsewhere, line, by = min(found, default=(True, 0, ""))
+    return line, by, not elsewhere
 
 
 def _is_kin(one: ProjectFunction, other: ProjectFunction) -> bool:

@@ -89,7 +89,7 @@ def of_function(function: ProjectFunction | None) -> Heat:
     )
     if said.reason is not Reason.MAYBE:
         return said
-    line, caller, trains = nearest(function)
+    line, caller, trains = nearest(function, lambda each: by_itself(each).hot)
     if trains:
         said = Reason.PASSES(function.name)
     return replace(said, line=line, caller=caller) if line else said

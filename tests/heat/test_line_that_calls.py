@@ -52,6 +52,36 @@ for x in loader:
     opt.step()
     amount(x)
 """
+EVALUATED_ALONE = """
+import torch
+
+def amount(x: torch.Tensor):
+    return x.item()
+
+@torch.no_grad()
+def estimate(x):
+    return amount(x)
+
+handed = [amount]
+"""
+EVALUATED = """
+import torch
+
+def amount(x: torch.Tensor):
+    return x.item()
+
+@torch.no_grad()
+def estimate(x):
+    return amount(x)
+
+net, opt = torch.nn.Linear(1, 1), None
+for step, x in enumerate(loader):
+    if step % 100 == 0:
+        print(estimate(x))
+    net(x).sum().backward()
+    opt.step()
+    amount(x)
+"""
 NOBODY = """
 import torch
 
@@ -80,7 +110,9 @@ def gathered(loader):
     [
         (PLAIN, "each pass of a training loop runs `amount`: line 14 calls it, in train"),
         (METHOD, "`amount` may run in every step: line 10 calls it, in Scale.weigh"),
-        (SCRIPT, "`amount` may run in every step: line 11 calls it"),
+        (SCRIPT, "each pass of a training loop runs `amount`: line 11 calls it"),
+        (EVALUATED, "each pass of a training loop runs `amount`: line 17 calls it"),
+        (EVALUATED_ALONE, "`amount` may run in every step"),
         (NOBODY, "`amount` may run in every step"),
         (AROUND_A_LOADER, "`amount` may run in every step: line 8 calls it, in early"),
     ],
@@ -88,6 +120,8 @@ def gathered(loader):
         "in a training loop before elsewhere",
         "of a base, and not of a stranger",
         "at the top level",
+        "in a training loop, and not where it is evaluated",
+        "by no line of what is evaluated",
         "by no line",
         "in a file whose loop over a loader asks who calls that",
     ],

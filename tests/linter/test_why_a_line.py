@@ -90,6 +90,39 @@ def test_of_what_may_run_in_every_step_a_line_of_another_file_that_calls_it_is_n
         "train.py", loop.replace("from ops import amount", "import other").replace("amount(x)", "other.amount(x)")
     )
     assert "look.py:6 calls it" in door("lint", "--explain-finding", "ops.py:5").out
+    for name in ("look.py", "other.py"):
+        door.write(name, "import torch\n")
+    door.write("train.py", loop.replace("from ops import amount", "").replace("amount(x)", "kinds[0](x)"))
+    said = door("lint", "--explain-finding", "ops.py:5").out
+    assert (
+        "`amount` may run in every step: no line that calls it is known, nor anything by which it seldom runs" in said
+    )
+
+
+METHODS = """\
+import torch
+
+
+class One:
+    def amount(self, x: torch.Tensor):
+        return x.sum().item()
+
+
+class Other:
+    def amount(self, x: torch.Tensor):
+        return x.mean().item()
+"""
+
+
+def test_where_several_are_called_so_a_line_that_calls_one_of_them_is_named(door):
+    door.write("pyproject.toml", "")
+    door.write("ops.py", METHODS)
+    door.write(
+        "train.py",
+        "import ops\n\n\nfor x in loader:\n    net(x).sum().backward()\n    opt.step()\n    kinds[0].amount(x)\n",
+    )
+    said = door("lint", "--explain-finding", "ops.py:6").out
+    assert "`amount` may run in every step: train.py:7 calls one of that name" in said
 
 
 def test_a_rule_that_is_off_or_a_baseline_is_named(door):
