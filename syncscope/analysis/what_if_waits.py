@@ -55,8 +55,8 @@ def _not_at_the_end(report: Report, ground: Ground, lines: Sequence[Line]) -> st
     saved, at_end = ground.saved(freed=waits), ground.saved(freed=waits, drained=True)
     if saved - at_end < LOST * ground.step:
         return ""
-    left = f"{at_end / ground.step:.1%}" if at_end > 0 else "nothing"
-    return f"; read at a step's end instead, all at once, they save {left}: better a step later, or once in many"
+    left = f"only {at_end / ground.step:.1%} of a step" if at_end > 0 else "nothing"
+    return f"; read a step later, or once in many, they save all of that; at each step's end, all at once, {left}"
 
 
 def _rewrites(report: Report, ground: Ground, lines: Sequence[Line]) -> tuple[str, str, Sequence[Line]] | None:

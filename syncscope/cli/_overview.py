@@ -52,7 +52,7 @@ def row(report: Report, path: str) -> AtAGlance:
     busy = None if refused else busy_share(report)
     own = [line for line in report.lines if not line.fallback]
     found = report.answer if report.lines else None
-    length = figures.measured_step(report)
+    length = figures.measured_step(report) if report.steps else figures.saving_step(report)  # as its report says
     decision = Decision.UNKNOWN if refused else found.decision if found is not None else Decision.LEAVE
     cells = (
         figures.fixed(length / 1e6) if length else "-",

@@ -31,7 +31,7 @@ def test_values_that_would_be_read_at_a_steps_end_are_told_to_be_read_later(comp
     written, at_end = [("launch", 0, MS), read, *late], [("launch", 0, MS), *late, read]
     waits = rows(recorded([written] * 12))["nothing waits"]
     saved = 1 - length([at_end] * 12) / length([written] * 12)
-    told = re.search(r"read at a step's end instead, all at once, they save (.*): better a step later", waits.told)
+    told = re.search(r"they save all of that; at each step's end, all at once, only (.*) of a step", waits.told)
     assert told
     assert float(told[1].rstrip("%")) / 100 == pytest.approx(saved, abs=0.005)
     assert waits.saving > (saved + 0.03) * length([written] * 12)

@@ -233,6 +233,10 @@ def test_a_whole_recording_is_no_step_and_all_are_in_one_unit(many: Path, monkey
     kineto.save(whole.take(whole.kind != Kind.STEP), many / "runs" / "unmarked.json.gz")
     found = rows(out := outcome("runs")[1])
     assert found["unmarked"][1].endswith("*")
+    own = json.loads(outcome("runs/unmarked.json.gz", "--format", "json")[1])
+    assert float(found["unmarked"][1].rstrip("*")) == pytest.approx(own["saving_step_ms"], abs=0.01), (
+        "as its report says"
+    )
     assert found["a/run"][1] == "10.00"
     assert "*: no step is marked in it, so it is the whole recording" in " ".join(out.split())
     assert "*" not in outcome("runs/a")[1]
