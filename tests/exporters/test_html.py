@@ -10,6 +10,7 @@ from exporters.browser import drawn, selected, watched
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import html
 from syncscope.exporters import json as as_json
+from syncscope.model.answer import Decision
 from syncscope.model.finding import Finding
 from syncscope.model.report import Line, Price, Report
 from syncscope.model.source import Place, Span
@@ -127,6 +128,25 @@ def test_a_line_opens_with_its_source_its_price_and_its_rewrite(report, show):
     assert page.locator("a.editor").get_attribute("href").startswith("pycharm://open?file=/")
     page.click(".place >> nth=0")
     assert page.locator("tr.more").count() == 0
+
+
+def test_a_line_that_waits_in_several_ways_has_each_as_the_terminal_has(report, show):
+    """One row had the sum of both, and the word of the first."""
+    first = report.lines[0]
+    other = dataclasses.replace(first, op="item", answer=dataclasses.replace(report.answer, decision=Decision.LEAVE))
+    page = show(dataclasses.replace(report, lines=(dataclasses.replace(first, answer=report.answer), other)))
+    page.click(".place >> nth=0")
+    said = page.locator("tr.more .ways li").all_inner_texts()
+    assert [one.split(":")[0].split() for one in said] == [["fix", first.op], ["leave", "item"]]
+    assert all("1.10 ms of a step" in one for one in said)
+
+
+def test_a_planned_line_that_is_left_by_itself_says_when_it_is_to_be_fixed(report, show):
+    left = dataclasses.replace(report.lines[1], answer=dataclasses.replace(report.answer, decision=Decision.LEAVE))
+    lines = (dataclasses.replace(report.lines[0], answer=report.answer), left)
+    said = "by itself; fix it once those before it are gone"
+    assert said in show(dataclasses.replace(report, lines=lines, plan=(0, 1))).inner_text("#lines")
+    assert said not in show(dataclasses.replace(report, lines=lines, plan=(0,))).inner_text("#lines")
 
 
 def test_lines_are_sorted_and_filtered(report, show):

@@ -82,7 +82,7 @@ function row(model, entry, columns, most, goToWait, opened, draw) {
       make("div", {}, line.answer ? [decision(line.answer), " "] : "", entry.turn ? make("span", {class: "turn", title: "the order in which to fix them, for most of what can be had"}, `${entry.turn}.`) : "", button, make("span", {class: "op"}, line.op)),
       code && !line.function ? make("code", {class: "code"}, code[1].trim()) : "",
       line.caller ? make("div", {class: "about"}, `called from ${tail(line.caller.path)}:${line.caller.line}`) : "",
-      make("div", {class: "about"}, line.function ? `somewhere in ${line.function}(); ` : "", make("span", {class: "rule"}, about), line.fix ? [" · ", line.fix.title, " ", make("span", {class: `safety ${line.fix.safety}`}, line.fix.safety)] : "")),
+      make("div", {class: "about"}, later(model, entry) ? "by itself; fix it once those before it are gone · " : "", line.function ? `somewhere in ${line.function}(); ` : "", make("span", {class: "rule"}, about), line.fix ? [" · ", line.fix.title, " ", make("span", {class: `safety ${line.fix.safety}`}, line.fix.safety)] : "")),
     columns.map(([key, name, title]) => make("td", {"data-label": name, title: `${title}`, class: key},
       key === "of" ? [make("span", {class: "part-bar", "aria-hidden": "true"}, make("i", {style: {width: `${100 * Math.max(0, of || 0) / most}%`}})), percent(of)]
         : key === "count" ? three(line.count)
@@ -92,7 +92,17 @@ function row(model, entry, columns, most, goToWait, opened, draw) {
   return {head, button, more: () => made ||= make("tr", {class: "more", id: `line-${number}`}, make("td", {colspan: columns.length + 1, class: "left"}, details(model, line, goToWait))), forget() { made = null; }};
 }
 
-const between = ({low, high}) => `${Math.round(100 * low)} to ${Math.round(100 * high)} %`;
+/** What a share lies between, with itself. */
+const between = ({share, low, high}) => {
+  const inside = share !== null && low <= share && share <= high;
+  return `${inside ? Math.min(Math.round(100 * low), Math.floor(100 * share)) : Math.round(100 * low)} to ${inside ? Math.max(Math.round(100 * high), Math.ceil(100 * share)) : Math.round(100 * high)} %`;
+};
+
+/** Whether a line of the plan is not worth it by itself, but once those before it are gone. */
+const later = (model, {line, turn}) => turn > 0 && line.answer?.decision === "leave" && model.lines.some(other => other.answer && other.answer.decision !== "leave");
+
+/** Each way in which a line waits, where there are several: `to`, and `to_device`. */
+const ways = (model, line) => line.op.includes(", ") ? model.reads.filter(read => read.path === line.path && read.line === line.line && read.function === line.function && line.op.split(", ").includes(read.op)) : [];
 
 /** The same interval in ms, in brackets; where only the recording itself tells one, that. */
 const reach = ({saving_step_ms: step}, {answer, share_range_ms: own}) => answer?.low != null && step ? ` (${within(answer.low * step, answer.high * step)})` : own ? ` (${within(...own)})` : "";
@@ -111,6 +121,8 @@ function details(model, line, goToWait) {
   if (line.share_ms !== null) parts.push(make("div", {class: "price"}, make("h3", {}, "Saves"), make("p", {}, "A step is ", make("b", {}, msTime(line.share_ms)), ` shorter by its fair share${reach(model, line)}`, line.answer && line.answer.why ? ["; ", prose(line.answer.why)] : "",
     line.saved_alone_ms !== null ? `; ${msTime(line.saved_alone_ms)} if only this line is fixed, ${msTime(line.saved_last_ms)} after all others.` : "."),
     modes.length ? make("ul", {}, modes.map(([key, words]) => make("li", {}, `${msTime(line[key])} if ${words}`))) : ""));
+  const each = ways(model, line);
+  if (each.length > 1) parts.push(make("ul", {class: "ways"}, each.map(read => make("li", {}, read.answer ? [decision(read.answer), " "] : "", make("span", {class: "op"}, read.op), `: ${three(read.count)} syncs`, read.share_ms !== null ? `, ${msTime(read.share_ms)} of a step` : ""))));
   if (line.fix) parts.push(rewrite(line.fix));
   else if (line.rule) parts.push(make("p", {}, `No rewrite is known here; `, make("code", {}, `syncscope explain ${line.rule}`), " has the page of the rule."));
   for (const fix of tried(model, line)) parts.push(proof(fix));
