@@ -41,13 +41,15 @@ class _Case(NamedTuple):
 
 
 def for_others(function: ProjectFunction) -> Heat:
-    """Of what a package offers, and no step of it calls: in a line where it is among losses, operators and the like, else cold.
+    """Of what a package offers, and no step of it calls: in a line where it is among losses, operators and the like, or sends
+    batches, else cold.
 
     Of what stands elsewhere most is for before, beside or after the training.
     """
     module = function.module
     words = {*module.package[1:], Path(module.path).stem.strip("_")}
-    in_steps = not words.isdisjoint(in_training.FOLDERS) or computes_as_a_loss(function)
+    sends = in_training.SENDS.search(function.name) is not None
+    in_steps = sends or not words.isdisjoint(in_training.FOLDERS) or computes_as_a_loss(function)
     return (Reason.FOR_OTHERS if in_steps else Reason.UNASKED)(function.name)
 
 

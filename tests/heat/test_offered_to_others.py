@@ -93,12 +93,15 @@ def moments(x: torch.Tensor):
 def _spread(x: torch.Tensor):
     return x / x.sum().item()  # cold
 
+def rows_to_device(x: torch.Tensor):
+    return x / x.sum().item()  # short
+
 WAYS = {"moments": moments, "spread": _spread}  # of a library, for who looks into it
 """
 FILES = {
     "__init__": """
 from .functional import Manifold, knots, plot_points
-from .points import moments
+from .points import moments, rows_to_device
 
 NAMES = {"points": ["moments"]}
 """,

@@ -79,7 +79,7 @@ CASES = {
 
             def __init__(self, scale, validate_args=None):
                 self.scale = scale
-                super().__init__(scale.shape, validate_args=validate_args)
+                super().__init__(scale.shape, validate_args=validate_args)  # waits: distribution_validate
 
             def log_prob(self, value):
                 if self._validate_args:

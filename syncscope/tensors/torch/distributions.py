@@ -169,10 +169,12 @@ def _checked_by_base(call: Call, made_by: str) -> Fact:
 
 
 def _may_be_told(call: Call) -> bool:
-    """Whether a constructor is given, or hands on, what may switch the checks off."""
+    """Whether a constructor is given, or hands on, what may switch the checks off; who leaves that out is checked."""
     function = call.frame.function
     if function is None or any(keyword.arg is None for keyword in call.node.keywords):
         return True
+    if function.left_out.get("validate_args", "") is None:
+        return False
     return (
         function.node.args.kwarg is not None or "validate_args" in function.names or len(call.nodes) > _MOST_PARAMETERS
     )
