@@ -156,7 +156,7 @@ class Class:
         self.fields: dict[str, ast.expr] = {}  # name -> annotation
         self.named: dict[str, ast.expr] = {}  # name -> what else it is called, in its body
         self.attributes: dict[str, Fact] = {}
-        self.asked_by: set[ProjectFunction] = set()  # for a field, before it was known what it is given
+        self.asked_by: dict[ProjectFunction, None] = {}  # in order, for a field, before it was known what it is given
         self.made_on_host: set[str] = set()  # tensors that set-up leaves there: others may send them elsewhere
         self.prepared = False
         self.registered: dict[str, ast.expr] | None = None  # buffers and parameters, whichever method makes them

@@ -62,7 +62,7 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
         annotation = each.fields.get(name)
         if annotation is not None:
             if frame is not None and frame.function is not None and each.module is frame.module:
-                each.asked_by.add(frame.function)
+                each.asked_by[frame.function] = None
             fact = annotated(each.module, annotation, f"`{name}` is annotated as a tensor")
             if fact.kind is not NOTHING_KNOWN:
                 return fact
