@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from syncscope.heat import blocks, loops
@@ -80,14 +80,19 @@ class BehindCounters:
         others = [each for each in speaking if each.name != function.name]  # those of derived classes call one another
         if len(others) > _SPREAD:
             return False
-        told = [True for each in others if each.key in found]
+        told = self._told(function, others, found)
+        return next(told, False) and all(told)  # behind the first that is not, nothing need be parsed
+
+    def _told(
+        self, function: FunctionText, others: Collection[FunctionText], found: Mapping[str, FunctionText]
+    ) -> Iterator[bool]:
+        """Whether each place that speaks of a function is in such an arm."""
         for each in others:
-            told += self._uses(each, function.name) if each.key not in found else ()
+            yield from [True] if each.key in found else self._uses(each, function.name)
+        name = function.name.encode()
         for path, text in self._outside.items():
-            name = function.name.encode()
             if name in text and name in _WORD.findall(plain(text)):
-                told += _uses_at_top(self._sources[path], function.name) if _may_train(text) else [False]
-        return bool(told) and all(told)
+                yield from _uses_at_top(self._sources[path], function.name) if _may_train(text) else [False]
 
     def _uses(self, function: FunctionText, name: str) -> list[bool]:
         """Whether each place where a function says a name is a call in such an arm."""

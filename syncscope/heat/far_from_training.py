@@ -18,7 +18,7 @@ from syncscope.project.outline import ClassText, FunctionText, Imported, place
 
 _BACKWARD = b".backward("
 _TRAINS = (_BACKWARD, b".manual_backward(", b".step(", b"Trainer", b"autograd", b"torch.func")
-_REGISTERED = re.compile(rb"^@[^\n]*regist", re.MULTILINE)  # what is looked up is imported by nobody
+_REGISTERED = re.compile(rb"\n@[^\n]*regist")  # what is looked up is imported by nobody
 _TRAINED = conventions.MODULES | {"Module", "Function", "Optimizer", "Callback", "Metric"}
 _OF_ANYTHING = conventions.LOOPS | {"__call__", "step"}  # names of steps, and of much else
 

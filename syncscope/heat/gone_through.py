@@ -17,7 +17,7 @@ from syncscope.heat.brackets import up_to_closing
 from syncscope.heat.imported import Imported
 from syncscope.project.outline import FunctionText, plain
 
-_OVER = re.compile(rb"\bfor (?:\w+, ?)?(\w+) in (?:\w+\.)*(\w+)(?:\.(?:items|values)\(\))?[ \t]*[:\]})\n]")
+_OVER = re.compile(rb"for (?<!\wfor )(?:\w+, ?)?(\w+) in (?:\w+\.)*(\w+)(?:\.(?:items|values)\(\))?[ \t]*[:\]})\n]")
 _LOOKED_UP = re.compile(rb"getattr\(\s*(\w+)\s*,\s*(?![\"'])")  # one of a module, by a name that stands elsewhere
 _FILLS = rb"[=:][ \t]*+(?:[\[{(]|\w*+(?<=[dD]ict)\()"
 _OPENS = re.compile(_FILLS)
@@ -72,11 +72,15 @@ class GoneThrough:
     def _told(self) -> Mapping[bytes, Sequence[_Said]]:
         """By a word what fills the things that are called by it: each file is gone through once, whatever is asked."""
         found: dict[bytes, list[_Said]] = defaultdict(list)
-        functions = {name.encode() for name in self._functions if self._plain(name)}
+        own: dict[str, set[bytes]] = defaultdict(set)  # by a file the functions that it defines
+        for each in (each for name in self._functions for each in self._plain(name)):
+            own[each.path].add(each.name.encode())
+        functions = {name for names in own.values() for name in names}
         for path, source in self._sources.items():
-            code = plain(source)
-            for name, begin in _filled(code):
-                filling = [each for each in _NAME.findall(up_to_closing(code, begin, _LONGEST)) if each in functions]
+            meant = own[path] | (functions & {name.encode() for name in self._imported.names(path)})
+            code = plain(source) if meant or b"getattr(" in source else b""
+            for name, begin in _filled(code) if meant else ():
+                filling = [each for each in _NAME.findall(up_to_closing(code, begin, _LONGEST)) if each in meant]
                 for word in _stems(name) if filling else ():
                     found[word] += (_Said(path, each.decode()) for each in filling)
             owners = _LOOKED_UP.findall(code) if b"getattr(" in code else ()

@@ -30,7 +30,6 @@ def on_host(function: ProjectFunction) -> bool:
 def _holds_data(cls: Class) -> bool:
     """Whether a class is one of data sets by its name, or that of one that it derives from: `DatasetForNoise(BaseDataset)`."""
     kin = ancestry(cls)
-    if any(map(by_code.keeps_on_device, kin)):
-        return False
     named = (*(each.name for each in kin), *outside(cls))
-    return picks_rows(cls.name, cls.methods) or any(name.endswith(conventions.DATA_CLASSES) for name in named)
+    of_data = picks_rows(cls.name, cls.methods) or any(name.endswith(conventions.DATA_CLASSES) for name in named)
+    return of_data and not any(map(by_code.keeps_on_device, kin))

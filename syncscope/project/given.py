@@ -106,7 +106,8 @@ class _Asked:
             for match in each.finditer(text)
         ):
             return True
-        if any(self._is_other(_of_option(match[1])) for match in self._option.finditer(text)):
+        options = self._option.finditer(text) if b'"-' in text or b"'-" in text else ()  # most files have none
+        if any(self._is_other(_of_option(match[1])) for match in options):
             return True
         if self._calls is None or self._parameter.called.encode() not in text:
             return False

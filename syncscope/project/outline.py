@@ -16,8 +16,8 @@ from syncscope.project.put_together import asked_for
 _DEFINED = (  # apart, for each is then looked for as a word
     re.compile(rb"def (\w+)"),
     re.compile(rb"class (\w+)"),
-    re.compile(rb"(?<=\n)(\w+)[ \t]*=[ \t]*lambda\b"),
 )
+_LAMBDA = re.compile(rb"(?<=\n)(\w+)[ \t]*=[ \t]*lambda\b")
 _BASES = re.compile(rb"[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)[ \t]*:")
 _IMPORTED = re.compile(rb"\n(?:from|import)\b[^\n(]*(?:\([^)]*\))?")  # no `^`, which is tried everywhere
 # bounded, as what is never closed is looked at again and again
@@ -299,7 +299,8 @@ def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassTe
     ends: dict[int, int] = {}
     waiting: list[tuple[int, int]] = []  # indentation and index of functions whose end is not known
     known = aliases(source) if b"class " in source else {}
-    for match in sorted((each for what in _DEFINED for each in what.finditer(source)), key=re.Match.start):
+    defined = (each for what in _DEFINED for each in what.finditer(source))
+    for match in sorted((*defined, *_lambdas(source)), key=re.Match.start):
         line = source.rfind(b"\n", 0, match.start())
         before = source[line + 1 : match.start()].removesuffix(b"async ").expandtabs()
         deep = len(before)
@@ -310,7 +311,7 @@ def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassTe
         while open_ and open_[-1][0] >= deep:
             open_.pop()
         name = match[1].decode()
-        if match.re is _DEFINED[2]:
+        if match.re is _LAMBDA:
             end = source.find(b"\n", match.end())
             ends[len(found)] = end if end >= 0 else len(source)
             found.append((line, match.end(), name, ""))
@@ -340,3 +341,13 @@ def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassTe
     outside.append(source[last:])
     classes = [ClassText(name, *head, path, methods.get(name, {})) for name, head in heads.items()]
     return written, classes, b"\n".join(outside)
+
+
+def _lambdas(source: bytes) -> Iterator[re.Match[bytes]]:
+    """Where a lambda is given a name at the top level of a file: looked for by its word, as most lines begin with a name."""
+    at = source.find(b"lambda")
+    while at >= 0:
+        match = _LAMBDA.match(source, source.rfind(b"\n", 0, at) + 1)
+        if match is not None and match.end() == at + len(b"lambda"):
+            yield match
+        at = source.find(b"lambda", at + 1)

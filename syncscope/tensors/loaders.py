@@ -24,10 +24,8 @@ def loader_of(frame: Frame, node: ast.expr) -> str:
 
 def trained_on(frame: Frame, node: ast.For | ast.AsyncFor) -> bool:
     """Whether a loop trains on what it goes over, and sends it to a device: `for x, y in generator: net(x.cuda())`."""
-    if (
-        loops.of_loop(node, frame.function.name if frame.function is not None else "", frame.module.source)
-        != loops.TRAINING
-    ):
+    name, source = frame.function.name if frame.function is not None else "", frame.module.source
+    if not loops.trains(node, name, source) or loops.of_loop(node, name, source) != loops.TRAINING:
         return False
     over = node.iter
     while isinstance(over, ast.Call) and name_of(over.func) not in _PARTS and over.args:
