@@ -182,6 +182,8 @@ def of_python(source: SourceFile, config: Config) -> Told:
     try:
         tracked = project_of(config)
         tree = tracked.parsed(path, source.code).tree
+        if not isinstance(source, Notebook):
+            compile(tree, path, "exec", dont_inherit=True)  # of what can be parsed some is no Python yet
         found = sites(source.code, path, tracked, tree)
         wide = width(folder_around(path)) if found else 0
         project = OfProject(

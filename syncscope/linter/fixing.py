@@ -148,7 +148,18 @@ def write(path: str, raw: bytes, before: bytes) -> None:
 
 def changed_lines(before: bytes, after: bytes) -> int:
     """How many lines of a file a change takes the place of, or puts between others."""
+    return sum(max(end - start, new_end - new) for start, end, new, new_end in _changes(before, after))
+
+
+def lines_now(before: bytes, after: bytes) -> list[str]:
+    """The lines of a changed file that are new or follow on what was taken out: `41`, `74-75`."""
+    spans = ((new + 1, max(new_end, new + 1)) for _, _, new, new_end in _changes(before, after))
+    return [str(first) if first == last else f"{first}-{last}" for first, last in spans]
+
+
+def _changes(before: bytes, after: bytes) -> list[tuple[int, int, int, int]]:
+    """The lines of a file, from and to, that are otherwise, and those that stand in their place."""
     if before == after:
-        return 0
+        return []
     blocks = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False).get_opcodes()
-    return sum(max(end - start, new_end - new) for kind, start, end, new, new_end in blocks if kind != "equal")
+    return [(start, end, new, new_end) for kind, start, end, new, new_end in blocks if kind != "equal"]

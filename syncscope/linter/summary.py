@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from syncscope.linter.behind_all import behind_all
 from syncscope.linter.checked import Hidden
-from syncscope.linter.fixing import changed_lines
+from syncscope.linter.fixing import Mended, changed_lines, lines_now
 from syncscope.linter.next_step import next_step
 from syncscope.linter.session import Linted, plural
 from syncscope.model.finding import Finding, Safety
@@ -58,6 +58,9 @@ class _Command:
         if not self.fixed:
             return
         done = [(one.before, one.mended) for one in self.linted.done if one.mended]
+        if not self.dry:
+            written = ((one.checked.path, one.before, one.mended) for one in self.linted.done if one.mended)
+            yield from (_written(*each) for each in written if each[2].applied)
         count = sum(len(mended.applied) for _, mended in done)
         lines = sum(changed_lines(before, mended.raw) for before, mended in done)
         where = f" in {plural(lines, 'line')}" if lines != count else ""
@@ -171,3 +174,10 @@ class _Command:
         if lost := self.linted.in_baseline.gone.total():
             taken = f"--prune-baseline takes {'it' if lost == 1 else 'them'} out of the baseline"
             yield f"{lost} known {'is' if lost == 1 else 'are'} gone: {taken}"
+
+
+def _written(path: str, before: bytes, mended: Mended) -> str:
+    """Which fixes a file was given, and which of its lines are by them otherwise."""
+    titles = Counter(finding.fix.title for finding in mended.applied if finding.fix)
+    said = ", ".join(f"{title} ({count})" if count > 1 else title for title, count in titles.items())
+    return f"{path}:{', '.join(lines_now(before, mended.raw))}: {said}"

@@ -185,6 +185,7 @@ def test_a_file_that_cannot_be_replaced_is_named_and_the_others_are_fixed(door, 
     assert ran.code == 2
     assert "error: a.py cannot be written: Permission denied; choose another place, or " in ran.err
     assert "made 1 fix in 2 lines\n1 finding left in 1 of 2 files\n" in ran.err, "of what is in the files as they are"
+    assert "a.py:" not in ran.err.replace("error: a.py", "")
     assert [path for path, _, _ in ran.lines] == ["a.py"]
     assert other.read_text() == FIXED
     assert sorted(p.name for p in door.folder.iterdir()) == ["a.py", "b.py"]

@@ -378,3 +378,17 @@ def training_step(model, batches: list[torch.Tensor]):
 def test_of_a_chain_the_comparison_that_is_asked_is_quoted(door):
     door.write("x.py", "import torch\n\n\ndef forward(a: torch.Tensor, b: torch.Tensor):\n    return a < b < a + 1\n")
     assert ": tensor-in-condition: `a < b` is computed on the device" in door("lint", "--format", "concise", "x.py").out
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("import torch\nfrom __future__ import annotations\n", 2),
+        ("import torch\n\nloss = torch.ones(1)\nreturn loss\n", 4),
+        ("import torch\n\n\ndef f(x):\n    continue\n", 5),
+    ],
+)
+def test_what_can_be_parsed_and_is_no_python_is_a_finding(door, code, line):
+    door.write("train.py", code)
+    ran = door("lint", "train.py")
+    assert (ran.code, ran.lines) == (1, [("train.py", line, "syntax-error")])

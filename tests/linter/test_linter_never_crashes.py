@@ -189,7 +189,7 @@ import torch
 
 def train(x: torch.Tensor, steps):
     seen = 0.0
-    for* step in range(steps):
+    for* step, in zip(range(steps)):
         loss = (x * step).sum()
         value = loss.item()
         if step % 3 == 0:
