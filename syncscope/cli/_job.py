@@ -76,6 +76,13 @@ class KnownJob:
         at = os.path.join(self.name, self.ranks[0].name)
         return Report(name=self.name, findings=as_findings(self.found.lines, at, self.limits))
 
+    def problems_as_report(self, shown: bool) -> Report:
+        """What of it could not be read, in the same way."""
+        merged = _merged.Merged()
+        for error in self.problems:
+            merged.take(_merged.unread(self.name, error, shown))
+        return merged.report
+
     @property
     def on_page(self) -> dict[str, Any]:
         """What a page shows of its ranks."""
@@ -180,7 +187,7 @@ def told(known: KnownJob, view: JobView) -> int:
 
         _formats.written(markdown(known.found, known.name, known.limits, view.whole), view.output)
     elif view.format_ != "terminal":
-        _merged.written([known.limits_as_report], view.format_, view.output)
+        _merged.written([known.limits_as_report, known.problems_as_report], view.format_, view.output)
     else:
         show(known.found, view.whole)
     return known.code

@@ -88,7 +88,7 @@ class _Kept:
 
             self._parts.append(markdown(known.found, known.name, known.limits, self._view.whole))
         elif self._view.format_ != "terminal":
-            self._parts.append(known.limits_as_report)
+            self._parts += [known.limits_as_report, known.problems_as_report]
 
     def end(self, in_short: bool) -> None:
         """There are no more."""

@@ -190,15 +190,26 @@ def command(
             if any(limit.held and limit.option.startswith(_gate.SYNCS) for limit in given):
                 for note in _gate.uncounted(report):
                     said.note(of + note)
-            if report.trace is not None and report.trace.meta.get("cut") and not any(limit.error for limit in given):
-                cut = f"{path} is cut off before the end of its events: the report is of what came before"
-                said.error(path, UserError(cut, "copy it once more, or read more of it (--max-size)"))
+            if (missing := _not_whole(report, path)) is not None and not any(limit.error for limit in given):
+                said.error(path, missing)
         except UserError as error:
             said.error(path, error)
             to.unread(path, error)
     to.end()
     said.end()
     return _worst([*codes, said.code])
+
+
+def _not_whole(report: Report, path: str) -> UserError | None:
+    """What of the file is missing, so that what was read of it is no success; None where nothing is."""
+    meta = report.trace.meta if report.trace is not None else {}
+    if meta.get("cut"):
+        said = f"{path} is cut off before the end of its events: the report is of what came before"
+        return UserError(said, "copy it once more, or read more of it (--max-size)")
+    if meta.get("torn"):
+        said = f"{path} has not all that stands before its events: what device and which rank it is of may be missing"
+        return UserError(said, "copy it once more")
+    return None
 
 
 def _one_by_one(paths: Sequence[str]) -> Iterator[str]:

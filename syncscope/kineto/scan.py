@@ -121,6 +121,7 @@ class Scan:
     lost: int = 0
     first_lost: int = -1  # byte offset in the JSON text
     cut: bool = False  # the text ends before the list of events does
+    torn: bool = False  # what stands before the list is not whole
     notes: list[str] = field(default_factory=list)
     _offset: int = 0
 
@@ -193,6 +194,7 @@ class Scan:
                 found = msgspec.json.decode(repaired(text))
             except _BROKEN as error:
                 self.notes.append(f"the keys {where} the events cannot be read: {error}")
+                self.torn |= where == "before"
                 return
         if isinstance(found, dict):
             deep = [key for key, value in found.items() if _is_deep(value)]

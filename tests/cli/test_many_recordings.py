@@ -260,3 +260,13 @@ def test_a_recording_that_is_cut_off_is_shown_and_is_no_success(many: Path) -> N
         assert "Where the host waits" in out or "not enough to judge" in " ".join(out.split())
         assert err.count("cut off before the end of its events") == 1
     assert outcome("runs/a/run.json.gz")[0] == 0
+
+
+def test_a_recording_of_which_the_beginning_is_missing_is_shown_and_is_no_success(many: Path) -> None:
+    text = gzip.decompress(Path("runs/a/run.json.gz").read_bytes())
+    at = text.index(b'"traceEvents"')
+    Path("tail.json").write_bytes(b"{" + text[at // 2 :])
+    code, out, err = outcome("tail.json")
+    assert code == 2
+    assert "has not all that stands before its events" in err
+    assert "recorded" in out

@@ -356,6 +356,15 @@ def test_a_job_as_junit_has_a_case_for_each_limit(folder):
     )
 
 
+@pytest.mark.parametrize("form", ["junit", "gitlab", "sarif", "github"])
+def test_a_document_of_a_job_names_the_rank_that_cannot_be_read(folder, form):
+    ranks(folder / "job")
+    (folder / "job" / "worker2.pt.trace.json").write_text("{}")
+    told = run("job", "--format", form)
+    assert told.return_value == 2
+    assert "worker2.pt.trace.json has no list of traceEvents" in told.stdout
+
+
 def test_a_job_of_some_of_its_steps_and_with_every_rank(folder):
     late_job(folder, (0, 0, MS) * 5)
     assert "15 ranks, 5 collectives" in run("job").stdout
