@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from syncscope.linter.source import SourceFile
 
 BAR = "\N{VERTICAL LINE} "
+BARRED = "  it changes what a diff above changes, so that a bar keeps it out of the patch:\n"
 
 
 def patch(linted: Linted, color: bool) -> str:
@@ -63,6 +64,7 @@ def each(linted: Linted, color: bool, width: int | None) -> str:
                 made[id(source)] = (*before, *edits)
                 pieces += upon(source, before, edits, color)
             else:
+                pieces.append(BARRED if number == 0 else "")
                 pieces += [f"  {BAR}{row}\n" for row in "".join(upon(source, (), edits, color)).splitlines()]
         pieces.append("\n")
     return "".join(pieces)

@@ -19,7 +19,7 @@ def test_safe_fixes_are_made_and_a_second_run_changes_nothing(door):
     path = door.write("loss.py", MASKS)
     ran = door("lint", "--fix")
     assert path.read_text() == FIXED
-    assert "made 1 fix" in ran.err
+    assert "loss.py:6: fill in place where the mask is true\nmade 1 fix" in ran.err
     assert ran.code == 0
     before = path.stat()
     assert "made 0 fixes" in door("lint", "--fix").err

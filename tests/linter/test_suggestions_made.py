@@ -76,3 +76,29 @@ def test_another_way_to_the_same_is_passed_over_by_what_applies_a_patch(door):
     assert "or (suggest, --diff)" in shown
     assert sum(line.startswith("--- a/") for line in shown.splitlines()) == 1
     assert sum(line.startswith("  | --- a/") for line in shown.splitlines()) == 1
+
+
+MET = """\
+import torch
+
+
+def train(net, loader, optimizer):
+    for parts in loader:
+        shares = []
+        for part in parts:
+            loss = net(part.cuda(non_blocking=True)).mean()
+            loss.backward()
+            optimizer.step()
+            shares += [(loss > 0.2).float().mean().item()]
+        print(loss.item(), sum(shares) / len(shares), loss.mean().item())
+"""
+
+
+def test_what_meets_a_diff_above_says_why_it_is_passed_over(door):
+    door.write("train.py", MET)
+    shown = door("lint", "--diff", "--all").out
+    reason, bar = (
+        "  it changes what a diff above changes, so that a bar keeps it out of the patch:\n",
+        "  | --- a/train.py\n",
+    )
+    assert f"{reason}{bar}" in shown
