@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from syncscope.model.finding import Edit, Finding, Fix, Safety
+from syncscope.model.finding import Finding, Fix, Safety
+from syncscope.model.source import Span
 from syncscope.model.words import visible
 
 LONG = 80  # letters: shorter terms are said each time
@@ -36,18 +37,25 @@ def with_twins(findings: Iterable[Finding], line_of: Callable[[Finding], str]) -
 
 def _wider(findings: Iterable[Finding]) -> dict[int, Finding]:
     """By the `id` of a finding another whose fix makes all of its edits, and more: who looks through that has seen this one."""
-    named: dict[tuple[str, Edit], list[Finding]] = {}
-    alone = [each for each in findings if each.fix is not None and each.fix.also is None]
-    for finding in alone:
-        for edit in finding.fix.edits if finding.fix else ():
-            named.setdefault((finding.source_name, edit), []).append(finding)
+    alone = [(each, each.fix) for each in findings if each.fix is not None and each.fix.edits and not each.fix.also]
+    at: dict[tuple[str, Span], list[tuple[Finding, Fix]]] = {}
+    for finding, fix in alone:
+        for edit in fix.edits:
+            at.setdefault((finding.source_name, edit.span), []).append((finding, fix))
     found: dict[int, Finding] = {}
-    for finding in alone:
-        edits = {*finding.fix.edits} if finding.fix else set()
-        for other in named[finding.source_name, next(iter(edits))]:
-            if other.fix is not None and edits < {*other.fix.edits} and other.rule == finding.rule:
+    for finding, fix in alone:
+        for other, whole in at[finding.source_name, fix.edits[0].span]:
+            if {*fix.edits} != {*whole.edits} and _makes(whole, fix):
                 found[id(finding)] = other
     return found
+
+
+def _makes(whole: Fix, fix: Fix) -> bool:
+    """Whether a fix writes all that another does, where it does."""
+    written = {edit.span: edit.text for edit in whole.edits}
+    return all(edit.text in written.get(edit.span, "") for edit in fix.edits if edit.text) and all(
+        edit.span in written for edit in fix.edits
+    )
 
 
 def _mended_alike(finding: Finding) -> tuple[object, ...]:

@@ -240,8 +240,8 @@ def _decorators(case: Judged) -> Iterator[str]:
 def _decorated(case: Judged) -> Heat | None:
     """Cold by a decorator: what is cached, a command or a setter runs once."""
     for word in _decorators(case):
-        if word in _ONCE:
-            return _ONCE[word](case.name)
+        if word in _ONCE or cold_names.CACHES.search(word):
+            return _ONCE.get(word, Reason.CACHED)(case.name)
     return None
 
 

@@ -7,7 +7,7 @@ all the same by a number that is read. Elsewhere those that change nothing, and 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from syncscope.codemod.together import apart
@@ -37,17 +37,19 @@ def joined_in_pass(findings: Sequence[Finding], sites: Sequence[Site | None], vi
         if kind is not None:
             groups[kind].append(fix)
     one: dict[Fix, Fix] = {}
-    for fixes in groups.values():
-        while len(fixes) > 1:
+    for kind, fixes in groups.items():
+        beside = _beside(kind, groups)
+        while len(fixes) > 1 or beside:
             taken, left = fixes[:1], []
             for at, fix in enumerate(fixes[1:], 1):
                 if len(taken) == MOST:
                     left += fixes[at:]
                     break
                 (taken if apart([*taken, fix]) else left).append(fix)
-            if len(taken) > 1:
-                one |= dict.fromkeys(taken, _made_one(taken, places, view))
-            fixes = left
+            whole = [*taken, *beside] if apart([*taken, *beside]) else taken
+            if len(whole) > 1:
+                one |= dict.fromkeys(taken, _made_one(whole, places, view))
+            fixes, beside = left, []
     joined = with_one(findings, one)
     return [j if j is f else replace(j, alone=f.fix) for f, j in zip(findings, joined, strict=True)]
 
@@ -79,6 +81,13 @@ def _kind(fix: Fix, places: _Places, view: View) -> tuple[object, ...] | None:
         return None
     alike = "" if trained or fix.safety is Safety.SAFE else fix.rewrite
     return (*where.pop(), fix.safety, alike)
+
+
+def _beside(kind: tuple[object, ...], groups: Mapping[tuple[object, ...], list[Fix]]) -> list[Fix]:
+    """What changes nothing in the passes of a training loop in which others change something: it is made with them, too, as
+    each pass waits for it all the same; and by itself for who asks for such alone."""
+    *where, safety, alike = kind
+    return groups.get((*where, Safety.SAFE, ""), []) if safety is Safety.UNSAFE and not alike else []
 
 
 def _around(site: Site, view: View) -> tuple[Function, Loop | None]:

@@ -16,12 +16,15 @@ _TELL = r"""
 """
 _OF_STEPS = r"(?!_(\w+_)?(actions?|samples?|noises?|random|ind(ex|ices))(_|$))"  # what an agent or a diffusion draws
 
+CACHES = re.compile(r"(^|_)(cached?|memoi[sz]ed?)(_|$)")
+"""Decorators that keep what a function gives, `@cached_function`."""
 SET_UP = _one_of(
     _PROGRAMS, _KEEP, _TELL,
     r"""
     __init__ __post_init__ __setstate__ __getstate__ __repr__ __str__ __eq__ __ne__ __hash__ __format__ describe
     __getattr__ __getattribute__ __dir__ __copy__ __deepcopy__ __reduce__ __reduce_ex__
-    init setups? _?setup_\w+ build\w* init_weights _init\w* \w+_init _?maybe_init\w* _?(re_?)?initiali[sz]e\w* make_samplers?
+    init setups? _?setup_\w+ build\w*
+    init_(weight|param(eter)?)s?(_\w+)? _init\w* \w+_init _?maybe_init\w* _?(re_?)?initiali[sz]e\w* make_samplers?
     set_\w+ _?\w+_and_freeze _?(un)?freeze_\w+
     _set_(networks?|models?|optimizers?|metrics|callbacks|param(eter)?s?(_\w+)?) add_(edge|node|vertex|layer|module)s?
     _build_(\w+_)?cache _?set_(\w+_)?cache _?pre_?compute(_\w+)?

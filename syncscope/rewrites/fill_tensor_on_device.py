@@ -283,7 +283,7 @@ def of_number(site: Site, function: Function, call: ast.Call) -> Fix | None:
 
 def held_alike(site: Site, function: Function, call: ast.Call, value: ast.expr) -> bool:
     """Whether a number is surely held by what is filled with it as by what is made of it, errors and all."""
-    typed, written = says_any(call), function.constant(value)
+    typed, written = says_any(call), calculated(function, value)
     if is_bool(value) or special(function, value):
         return True
     if written is not None and (abs(written) <= 127 or (not typed and abs(written) < 2**31)):
@@ -291,6 +291,16 @@ def held_alike(site: Site, function: Function, call: ast.Call, value: ast.expr) 
     if own_int(function, value) and (not typed or as_long(function, call)):
         return True
     return typed and is_whole(function, value) and site.fact_of(value).confidence == 3
+
+
+def calculated(function: Function, value: ast.expr) -> int | float | None:
+    """The number that is written out, or that such are divided or multiplied to: `1.0 / 4`."""
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Div | ast.Mult):
+        return function.constant(value)
+    left, right = calculated(function, value.left), calculated(function, value.right)
+    if left is None or not right:
+        return None
+    return left / right if isinstance(value.op, ast.Div) else left * right
 
 
 def is_number(function: Function, value: ast.expr) -> bool:

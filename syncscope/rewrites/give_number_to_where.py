@@ -122,7 +122,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 
 class NumberChosen(NamedTuple):
-    """A number that a tensor is made of, and whether it is said in what dtype."""
+    """A number that a tensor is made of, and whether it is a float of which it is said in what dtype."""
 
     value: ast.expr
     typed: bool
@@ -142,4 +142,5 @@ def number_of(function: Function, made: ast.expr | None) -> NumberChosen | None:
     (value,), names = made.args, {k.arg for k in made.keywords}
     fact = function.fact(value)
     known = written_out(function, value) or (fact.kind is Value.SCALAR and fact.confidence == 3)
-    return NumberChosen(value, "dtype" in names) if known and names <= {"device", "dtype"} else None
+    typed = "dtype" in names and not isinstance(function.constant(value), int)
+    return NumberChosen(value, typed) if known and names <= {"device", "dtype"} else None

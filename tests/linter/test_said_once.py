@@ -171,3 +171,36 @@ def test_of_many_that_one_fix_mends_the_first_is_shown_and_of_the_others_their_l
     assert re.findall(r"^rows.py:(\d+):\d+: .*\[list-as-index\]$", told, re.MULTILINE) == ["8"]
     assert "= and 3 like it: lines 8, 9, 10" in told
     assert "4 findings" in door("lint", "--all", "rows.py").err
+
+
+def test_what_changes_nothing_in_a_pass_is_shown_with_what_does(door):
+    path = door.write(
+        "train.py",
+        """\
+        import torch
+
+
+        def train(model, loader, optimizer, criterion, epochs: int):
+            for epoch in range(epochs):
+                correct, total = 0, 0.0
+                for x, y in loader:
+                    out = model(x.to("cuda", non_blocking=True))
+                    loss = criterion(out, y)
+                    total += loss.item()
+                    _, pred = torch.max(out, 1)
+                    correct += pred.eq(y.data).sum().item()
+                    loss.backward()
+                    optimizer.step()
+                print(epoch, correct / len(loader), total / len(loader))
+        """,
+    )
+    found = json.loads(door("lint", "train.py", "--format", "json").out)
+    assert {each["line"]: each["fix"]["safety"] for each in found} == {10: "unsafe", 12: "safe"}
+    told = door("lint", "--diff", "train.py").out
+    assert told.count("--- a/train.py") == 1
+    assert "train.py:10:22: host-read, and 1 like it: line 12" in told
+    assert "+            correct += pred.eq(y.data).sum()" in told
+    assert told.count("correct = int(correct)") == 1
+    door("lint", "--fix", "train.py")
+    assert "total += loss.item()" in path.read_text()
+    assert "correct += pred.eq(y.data).sum()\n" in path.read_text()
