@@ -1,4 +1,5 @@
-"""Numbers that are read beside the training, as far as names tell: by a function of which nothing says that a step calls it.
+"""What waits beside the training, as far as names tell: numbers that a function reads of which nothing says that a step calls
+it, and all in one whose own name says that it runs seldom, though a step calls it: `beam_decode`.
 
 What computes with numbers of the host runs for somebody there: it decodes, draws a picture, analyses. It may run in every step
 of others, and is told in a line; but who looks after it waits for those numbers anyway.
@@ -19,23 +20,18 @@ from syncscope.project import conventions
 from syncscope.project.syntax import name_of
 from syncscope.rules import View
 
-_AFTER = frozenset(
-    (Reason.DECODING, Reason.INFERENCE, Reason.SAMPLES, Reason.TO_HOST, Reason.METRIC, Reason.CHECK, Reason.SET_UP)
-)
-"""What a name says that runs when the training is over, before it, or for the host."""
-
 
 def read_aside(finding: Finding, site: Site | None, view: View) -> Finding:
-    """The finding, told in a line where it is such a number, or a text that shows some in each call of a network."""
+    """The finding, told in a line where it waits so, or for a text that shows numbers in each call of a network."""
     fix = finding.fix
-    if site is None or fix is None or not finding.heat.whole or site.op not in VALUES:
+    if site is None or fix is None or not finding.heat.whole:
         return finding
-    if fix.redraws:  # nobody asks the device for what is drawn
+    if finding.heat.reason is Reason.CALLED and not _own_name(finding.function).hot:
+        return cooled(finding, Reason.CALLED_ASIDE(finding.function))
+    if site.op not in VALUES or fix.redraws:  # nobody asks the device for what is drawn
         return finding
     alone = not view.function(site).file.project.has_others()  # then nothing can say who calls it
     if finding.heat.reason is Reason.MAYBE and not alone and not _is_called_in_steps(finding.heat):
-        return cooled(finding, Reason.READ_ASIDE(finding.function))
-    if finding.heat.reason is Reason.CALLED and _own_name(finding.function).reason in _AFTER:
         return cooled(finding, Reason.READ_ASIDE(finding.function))
     if fix.stays is not Stays.NONE and finding.heat.reason is Reason.NAMED and _is_printed(site, view):
         return cooled(finding, Reason.PRINTED())
