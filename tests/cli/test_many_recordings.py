@@ -270,3 +270,10 @@ def test_a_recording_of_which_the_beginning_is_missing_is_shown_and_is_no_succes
     assert code == 2
     assert "has not all that stands before its events" in err
     assert "recorded" in out
+
+
+def test_a_recording_that_was_packed_twice_is_said_to_be(many: Path) -> None:
+    path = Path("runs/a/run.json.gz")
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    code, _, err = outcome(str(path))
+    assert (code, "is packed by gzip twice" in err, "gunzip" in err) == (2, True, True)

@@ -1,7 +1,6 @@
 """`syncscope report`, as it is typed."""
 
 import errno
-import gzip
 import json
 import os
 import re
@@ -395,10 +394,3 @@ def test_a_wait_of_whoever_records_is_asked_about_and_is_no_first_advice(shared)
     assert "do first the waits of `bool` at transformers/modeling_attn_mask_utils.py:243" in said
     assert re.search(r"2\. …\S+:34 .{0,300} does it belong to the step\? It waits where a step begins or ends", said)
     assert said.count("does it belong") == 1
-
-
-def test_a_recording_that_was_packed_twice_is_said_to_be(folder):
-    path = folder / "run.pt.trace.json.gz"
-    path.write_bytes(gzip.compress(path.read_bytes()))
-    code, _, err = outcome(path.name)
-    assert (code, "is packed by gzip twice" in err, "gunzip" in err) == (2, True, True)
