@@ -10,6 +10,7 @@ from syncscope.analysis.experience import BUSY
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.durations import about_ms
 from syncscope.model.finding import Stays
+from syncscope.model.ops import SINGLE
 from syncscope.model.report import GATE, Advice, Line, Report
 
 WORTH = 0.01  # the part of a step that must be saved, at least, to be worth a change
@@ -143,18 +144,21 @@ def _settles(report: Report) -> str:
     if report.answer is not None and report.answer.decision is not Decision.TRY and not any(map(_tried, planned)):
         planned = []  # nothing is open of it
     lines = planned or doubtful
-    tried = written(report) if planned else [line for line in lines if _is_written(line)][:1]
-    if tried:
-        number = len({line.place for line in tried})
-        one = f"whether {tried[0].place} is worth it, too" if report.plan and not planned else "that line"
-        what = f"these {number} lines" if number > 1 else "it" if len(report.lines) == 1 else one
-        return f"`{trial(report, *tried)}` measures {what}, and says where {BUDGET} are too few."
-    if not lines or not _tryable(lines[0]):
+    if not lines:
         return ""
-    return (
-        f"No command rewrites {lines[0].place}: `syncscope explain {lines[0].rule}` shows what people write, and "
-        f"`syncscope verify --stale {_program(report)}` tells what a step without its wait takes."
-    )
+    first = lines[0]
+    if _by_hand(first) and _tryable(first):
+        by_hand = f"No command rewrites {first.place}: `syncscope explain {first.rule}` shows what people write"
+        command = f"syncscope verify --stale --budget {BUDGET} --line {first.place} {_program(report)}"
+        stale = f", and `{command}` tells what a step without its wait takes"
+        return f"{by_hand}{stale * (first.op in SINGLE)}."
+    tried = written(report) if planned else [line for line in lines if _is_written(line)][:1]
+    if not tried:
+        return ""
+    number = len({line.place for line in tried})
+    one = f"{tried[0].place} alone" if planned else f"whether {tried[0].place} is worth it{', too' * bool(report.plan)}"
+    what = f"these {number} lines" if number > 1 else "it" if len(report.lines) == 1 else one
+    return f"`{trial(report, *tried)}` measures {what}, and says where {BUDGET} are too few."
 
 
 def written(report: Report) -> list[Line]:
@@ -180,8 +184,10 @@ def _tryable(line: Line) -> bool:
 
 
 def _program(report: Report) -> str:
-    """The program as a shell takes it; of a recording that was read a name for it: no file says what is to be run."""
-    return str(report.trace.meta.get("command", PROGRAM)) if report.trace is not None else PROGRAM
+    """The program as a shell takes it, behind the device that it was lent; of a recording that was read a name for it: no file
+    says what is to be run."""
+    meta = report.trace.meta if report.trace is not None else {}
+    return str(meta.get("command") or f"{'--device ocl ' if meta.get('stands_for') else ''}{PROGRAM}")
 
 
 def _by_hand(line: Line) -> bool:

@@ -38,14 +38,15 @@ def waits(report: Report, ground: Ground, step: float) -> Iterator[WhatIf]:
     rewrites = _rewrites(report, ground, lines)
     advice, rule, tried = rewrites or _first(report, lines)
     ends = step * low, step * high, step * bound
-    advice += _not_at_the_end(report, ground, lines)
+    advice += _not_at_the_end(report, ground, lines, answer.share)
     row = WhatIf("nothing waits", step * answer.share, *ends, lines_named, advice, rule, answered=True, word="waits")
     yield replace(row, begin=rewrites is None, command=trial(report, *tried))
 
 
-def _not_at_the_end(report: Report, ground: Ground, lines: Sequence[Line]) -> str:
-    """What is left of it where people read at a step's end what no rewrite of ours reads less often, all at once; "" where that
-    is about as good: there the device must come to an end of the step before the host begins the next."""
+def _not_at_the_end(report: Report, ground: Ground, lines: Sequence[Line], share: float) -> str:
+    """What is left of the `share` of a step that waits cost where people read at a step's end what no rewrite of ours reads
+    less often, all at once; "" where that is about as good: there the device must come to an end of the step before the host
+    begins the next. A replay says which part is left, not how much: of what it saves the report may believe less."""
     by_hand = [
         line for line in lines if not line.finding or not line.finding.fix or line.finding.fix.stays is not Stays.NONE
     ]
@@ -53,9 +54,9 @@ def _not_at_the_end(report: Report, ground: Ground, lines: Sequence[Line]) -> st
         return ""
     waits = [number for number in range(len(ground.event_graph.reads)) if number not in unpriced(ground.graph)]
     saved, at_end = ground.saved(freed=waits), ground.saved(freed=waits, drained=True)
-    if saved - at_end < LOST * ground.step:
+    if share <= 0 or saved - at_end < LOST * ground.step:
         return ""
-    left = f"only {at_end / ground.step:.1%} of a step" if at_end > 0 else "nothing"
+    left = f"only {share * at_end / saved:.1%} of a step" if at_end > 0 else "nothing"
     return f"; read a step later, or once in many, they save all of that; at each step's end, all at once, {left}"
 
 

@@ -21,17 +21,18 @@ def settles(report: Report, command: str, device: str | None) -> str:
     """
     if report.answer is None or report.answer.decision is Decision.LEAVE or report.verified or not report.lines:
         return ""
-    if named := next((one.command for one in report.what_if if one.command), ""):
-        return f"next: `{named}` times steps with and without the rewrites"
+    if tried := next((one.command for one in report.what_if if one.command), ""):
+        return f"next: `{tried}` times steps with and without the rewrites"
+    first = report.lines[report.plan[0]] if report.plan else report.lines[0]
+    named = f"the wait first named, `{first.op}`{f' at {first.where}' if first.where else ''}"
     fixes = [line.finding.fix for line in report.lines if line.finding and line.finding.fix]
     lent = f"--device {device} " if device else ""
     if any(fix.safety is not Safety.SUGGEST for fix in fixes):
-        return f"next: `syncscope verify {lent}{command}` times steps with and without the rewrites"
+        stays = "" if first.finding is None or first.finding.fix else f"; {named}, has none"
+        return f"next: `syncscope verify {lent}{command}` times steps with and without the rewrites{stays}"
     of_numbers = [line for line in report.lines if line.op in SINGLE]
     if not of_numbers:
         return ""  # nothing of what waits can be answered late
-    first = report.lines[0]
     these = "these waits" if len(of_numbers) == len(report.lines) else "the waits for single values"
-    at = f" at {first.where}" if first.where else ""
-    stays = "" if first in of_numbers else f"; the wait first named, `{first.op}`{at}, stays in them"
+    stays = "" if first in of_numbers else f"; {named}, stays in them"
     return f"next: `syncscope verify --stale {lent}{command}` times steps without {these}{stays}"

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from syncscope.cli import _no_device
 from syncscope.cli._console import echo
+from syncscope.cli._no_device import HowMade
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
     from syncscope.model.trace import Trace
 
-NO_CUDA = re.compile(r"--(?:no|disable|without)[-_]?(?:cuda|gpus?)|--(?:use[-_])?cpu(?:[-_]only)?", re.IGNORECASE)
-"""Options by which programs are told to leave the GPU alone."""
 CRASHES = [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL]  # no one else's, as SIGTERM is
-
-
-class HowMade(NamedTuple):
-    """How a recording was made: the program with its arguments, as a shell takes them, and on which device."""
-
-    command: str
-    device: str | None
 
 
 def made_of(target: str, arguments: Sequence[str], module: bool, device: str | None) -> HowMade:
     """How a recording of this program is made."""
-    return HowMade(shlex.join([*["-m"] * module, target, *arguments]), device)
+    return HowMade(shlex.join([*["-m"] * module, target, *arguments]), device, "" if module else target)
 
 
 def note(stream: Any, line: str) -> None:
@@ -82,8 +74,7 @@ def written(trace: Trace, target: str, output: Path, quiet: bool, made: HowMade)
     from syncscope.exporters import tensorboard
 
     if not len(trace):
-        said = "syncscope: nothing to record: no step, no sync, no work of a device"
-        return True, partial(echo, said, err=True)
+        return True, partial(_nothing, made)
     if made.device == "ocl":
         trace.meta["stands_for"] = "cuda"
     files: list[Path] = []
@@ -107,6 +98,13 @@ def written(trace: Trace, target: str, output: Path, quiet: bool, made: HowMade)
     return failed is None, show
 
 
+def _nothing(made: HowMade) -> None:
+    """That there is nothing, and, of a program that computes, what to change."""
+    echo("syncscope: nothing to record: no step, no sync, no work of a device", err=True)
+    if made.device or "torch" in sys.modules:
+        _no_device.tell(made)
+
+
 def _show(trace: Trace, made: HowMade) -> None:
     """The table, or why there is none."""
     import numpy as np
@@ -124,25 +122,7 @@ def _show(trace: Trace, made: HowMade) -> None:
             out.print(row)
     elif not np.isin(trace.kind, DEVICE).any():
         echo("syncscope: no device worked, so nothing waited for one", err=True)
-        if made.device:
-            words = shlex.split(made.command)
-            if refused := [word for word in words if NO_CUDA.fullmatch(word)]:
-                lent = (
-                    f"syncscope run --device {made.device} {shlex.join(each for each in words if each not in refused)}"
-                )
-                echo(f" hint: `{' '.join(refused)}` keeps it from cuda; without it: {lent}", err=True)
-                return
-            lent = f"syncscope run --device {made.device} {made.command} --device cuda"
-            echo(f" hint: the program asked for no cuda; where it has an option for that: {lent}", err=True)
-            echo('       one without it must send its model and its batches there: `.to("cuda")`', err=True)
-        else:
-            echo(
-                f" hint: `syncscope run --device ocl {made.command}` lends it one that runs on the processor;", err=True
-            )
-            echo(
-                f"       `syncscope run --device cpu {made.command}` counts the lines that would wait, at once",
-                err=True,
-            )
+        _no_device.tell(made)
     elif not (trace.kind == Kind.STEP).any() and (ended := _ended_early(trace)):
         echo(f"syncscope: {ended}", err=True)
         echo(" `syncscope report` shows what came before, from the file below", err=True)

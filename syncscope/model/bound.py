@@ -97,8 +97,8 @@ class SavingBound:
         beyond = self.beyond(busy)
         if busy and beyond and self.others > SPOKEN:
             return (
-                f"Fixing all waits saves at most {1 - busy:.1%} of a {per}, in which the device is idle; {self.share:.1%} only "
-                f"{beyond}."
+                f"Fixing all waits saves at most {self.share:.1%} of a {per}, and more than the {1 - busy:.1%} in which the "
+                f"device is idle only {beyond}."
             )
         why = {
             Left.DEVICE: f"the device works for {1 - self.share:.1%} of it",

@@ -33,7 +33,7 @@ def measure(search: Search) -> None:
     if found.device == "cpu":
         raise UserError(
             f"{runs.program} works on the CPU, where no sync waits for a device",
-            "have it ask for cuda" if runs.program.device == "ocl" else "--device ocl gives it one",
+            runs.program.to_a_device,
         )
     if runs.ends_by_itself and found.steps < LEAST:
         raise too_few(runs, found.steps)

@@ -33,6 +33,13 @@ class Program:
     def __str__(self) -> str:
         return " ".join(["-m " * self.module + self.target, *self.arguments])
 
+    @property
+    def to_a_device(self) -> str:
+        """What has a program that works on the CPU work on a device."""
+        if self.device == "ocl":
+            return "have it ask for cuda, which --device ocl stands in for"
+        return "--device ocl gives it one that runs on the processor, where it asks for cuda"
+
 
 @dataclass(frozen=True)
 class Request:

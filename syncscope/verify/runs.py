@@ -164,7 +164,8 @@ class Runs:
         """A short recording of the program as written; None where there is no device, or it cannot be made."""
         if self.found.device == "cpu" or self.found.steps < 4:
             few = f"{self.found.steps} steps are too few to be recorded"
-            self.found.unpredicted = few if self.found.steps < 4 else "on a CPU nothing waits for a device"
+            on_host = f"on a CPU nothing waits for a device: {self.program.to_a_device}"
+            self.found.unpredicted = few if self.found.steps < 4 else on_host
             return None
         if self.settings.budget < RECORDS:
             self.found.unpredicted = f"a budget below {RECORDS:.0f} s goes to what is measured; --trace FILE predicts"

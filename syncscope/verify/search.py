@@ -64,13 +64,18 @@ class Search:
         self._turning = 0.0  # when the first turn in one process began
 
     def begin(self, twice: bool) -> list[str]:
-        """The program as written, which is the first to be run; the user's files in it. Says at once where the budget is too
-        small for more.
+        """The program as written, which is the first to be run; the user's files in it. Says at once where no device works, and
+        where the budget is too small for more.
 
         Raises:
             UserError: it does not run, or makes no steps.
         """
         files = self.compared.as_written(twice=twice)
+        program = self.runs.program
+        if self.found.device == "cpu" and program.device != "cpu" and not self.found.stale:
+            self.runs.processes.warn(
+                f"it works on the CPU, where no wait is for a device, so hardly a fix gains here: {program.to_a_device}"
+            )
         if said := self.budget.forewarning():
             self.runs.processes.warn(said)
         return files

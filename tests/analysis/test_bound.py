@@ -82,7 +82,7 @@ def test_a_bound_above_what_the_device_is_idle_says_what_else_would_go():
     assert beside_others.share == pytest.approx(0.6)
     said = beside_others.words(busy=0.9)
     assert (
-        "saves at most 10.0% of a step, in which the device is idle; 60.0% only if other programs, which had the"
+        "saves at most 60.0% of a step, and more than the 10.0% in which the device is idle only if other programs, which had"
         in said
     )
     assert "what the device does for the waits" in SavingBound(100.0, 18.0, 40.0).words(busy=0.9)

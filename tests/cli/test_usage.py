@@ -127,6 +127,28 @@ def test_a_script_that_stays_on_the_cpu_is_told_to_ask_for_cuda_where_another_de
     assert 'one without it must send its model and its batches there: `.to("cuda")`' in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        (
+            "dev = torch.device('cpu')\nprint(torch.ones(3, device=dev).sum().item())",
+            "train.py:2 names the CPU; name cuda there",
+        ),
+        ("print(torch.ones(3).sum().item())", "the program asked for no cuda"),
+        (
+            "d = 'cuda' if False else 'cpu'\nprint(torch.ones(3, device=d).sum().item())",
+            "the program asked for no cuda",
+        ),
+    ],
+)
+def test_of_a_script_that_leaves_nothing_to_record_it_is_said_what_to_change(tmp_path, code, hint):
+    (tmp_path / "train.py").write_text(f"import torch\n{code}\n")
+    command = [sys.executable, "-m", "syncscope", "run", "--device", "ocl", "train.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert "nothing to record" in done.stderr
+    assert f"hint: {hint}" in done.stderr
+
+
 def test_a_module_that_is_not_there_is_one_line_as_from_python(tmp_path):
     command = [sys.executable, "-m", "syncscope", "run", "-m", "nowhere"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)

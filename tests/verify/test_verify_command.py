@@ -227,6 +227,10 @@ def test_another_version_that_fails_cannot_be_run(tmp_path: Path, monkeypatch: p
         r"Traceback .*ValueError: not yet\nerror: after.py cannot be run: ValueError: not yet\n", err, re.DOTALL
     )
     assert not out
+    assert (
+        "it works on the CPU, where no wait is for a device, so hardly a fix gains here: --device ocl gives it one"
+        in err
+    )
 
 
 @ONE_WORKER
