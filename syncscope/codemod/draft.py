@@ -51,6 +51,7 @@ class Draft(Templates):
     def __init__(self, function: Function) -> None:
         super().__init__(function)
         self.edits: list[Edit] = []
+        self.unpinned = False  # whether it copies memory that nothing in sight pins
 
     def drop_unused(self, gone: list[ast.AST], new: str) -> None:
         """Take out assignments of pure values to names that were read in `gone` only and are not in the new code."""
@@ -327,6 +328,7 @@ class Draft(Templates):
         """Take over what was drafted in another function of the file, laid out there."""
         self.edits += finished(other.function, other.edits)
         self.needed |= other.needed
+        self.unpinned |= other.unpinned
 
     def fix(self, title: str, safety: Safety, changes: str = "", redraws: bool = False) -> Fix:
         """What was drafted, as one fix.
@@ -341,7 +343,7 @@ class Draft(Templates):
             said = " and ".join(f"`{text}`" for text in again)
             safety = Safety.UNSAFE
             changes = "; ".join(filter(None, (changes, f"{said} is read more often, which a property would notice")))
-        return Fix(title, edits, safety, changes, redraws=redraws)
+        return Fix(title, edits, safety, changes, redraws=redraws, unpinned=self.unpinned)
 
 
 def laid_out_together(function: Function, fixes: Sequence[Fix]) -> Fix | None:

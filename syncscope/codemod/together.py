@@ -34,7 +34,8 @@ def together(fixes: Sequence[Fix]) -> Fix:
     changes = "; ".join(dict.fromkeys(said for fix in taken for said in fix.changes.split("; ") if said))
     left = sum(fix.left for fix in dict.fromkeys(taken))
     one = replace(taken[0], title=_called(taken), edits=edits, changes=changes, left=left)
-    return replace(one, rounds=any(fix.rounds for fix in taken), redraws=any(fix.redraws for fix in taken))
+    one = replace(one, rounds=any(fix.rounds for fix in taken), redraws=any(fix.redraws for fix in taken))
+    return replace(one, unpinned=any(fix.unpinned for fix in taken))
 
 
 def _called(fixes: Sequence[Fix]) -> str:

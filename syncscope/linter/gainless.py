@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from syncscope.codemod.drained import BUSY, drained_by, followed_by
-from syncscope.codemod.patterns.listed import OF_ANOTHER_LOADER, TAKEN_OVER
 from syncscope.linter.config import LEAST
 from syncscope.linter.gains import on_one_way
 from syncscope.linter.staying import beside_what_stays
@@ -43,8 +42,6 @@ LISTS = frozenset("read_list_at_once read_dict_at_once read_comprehension_at_onc
 """Rewrites of a list of numbers as one read."""
 LONGER = (5, 8)
 """Lines that code becomes longer from which on a reader asks what for: where a wait goes, and where many do."""
-NOT_PINNED = (TAKEN_OVER, OF_ANOTHER_LOADER)
-"""What is said of copies whose memory nothing in sight pins."""
 TRUE_TIME = "it adds a wait, by which the time is true"
 _PASSES = frozenset((*IN_TRAINING, Reason.LOADER))
 """Of what stands in the loop over steps itself."""
@@ -85,7 +82,7 @@ def _idle(fix: Fix, places: Sequence[tuple[Finding, Site | None]], states: Mappi
         return TRUE_TIME if _of_clocks(places) else _beside(places[0][0].heat) or "it runs in few of them, or in none"
     if any(finding.heat.reason is Reason.OWN for finding, _ in places):
         return ""
-    if any(each in fix.changes for each in NOT_PINNED):
+    if fix.unpinned:
         return "nothing pins that memory, so the host copies it all the same"
     if any(_reads_worse(edit.text) for edit in fix.edits) or _fills_one_by_one(fix):
         return "it reads worse than what it replaces"

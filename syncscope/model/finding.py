@@ -66,6 +66,7 @@ class Fix:
     `gains` says in words how many waits go. A `hint` asks for more than its edits, as for callers that take a tensor then, and
     what a step gains little by says so in `why_by_hand`: both are left to people, however safe they are.
     The last bits of what is computed may be others where it `rounds`, and other random numbers are drawn where it `redraws`.
+    What it copies is `unpinned` where nothing in sight pins that memory.
     """
 
     title: str
@@ -83,6 +84,7 @@ class Fix:
     hint: bool = False
     rounds: bool = False
     redraws: bool = False
+    unpinned: bool = False
     why_by_hand: str = ""
 
     @property

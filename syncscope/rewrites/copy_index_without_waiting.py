@@ -103,6 +103,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     root = taken.value.value if isinstance(taken.value, ast.Subscript) else taken.value
     of_loader = isinstance(root, ast.Name) and root.id == "batch"  # which most likely is on the host, too
     known = says_so(function)
+    draft.unpinned = True
     return draft.fix(
         TITLE,
         Safety.UNSAFE if known and not of_loader else Safety.SUGGEST,
@@ -151,6 +152,7 @@ def at_once(function: Function, names: list[str], first: ast.Subscript) -> Fix |
         draft.insert_before(statement, f"{name} = {name}.to({{x}}.device, non_blocking=True)", x=first.value)
     draft.edits = [Edit(draft.edits[0].span, "".join(edit.text for edit in draft.edits))]
     one = function.file.text(first.value)
+    draft.unpinned = True
     return draft.fix(TITLE, Safety.UNSAFE, f"all must live on the device of {one}; {CHANGES}")
 
 

@@ -180,7 +180,7 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
     if loaders:
         changes, safety = pinned_by(draft, loaders, anywhere=any(name_of(call.func) != "cuda" for call in calls))
     else:
-        changes, safety = held_by(function, moved, of_loader)
+        changes, safety = held_by(draft, moved, of_loader)
     if of_loader and moved_by_collate(function.file):
         changes, safety = f"{MOVED_ALREADY}; {changes}", Safety.SUGGEST
     if any_class:
@@ -215,15 +215,18 @@ def may_pin(function: Function, given: ast.keyword) -> bool:
     return True
 
 
-def held_by(function: Function, moved: list[ast.expr], of_loader: bool) -> tuple[str, Safety]:
+def held_by(draft: Draft, moved: list[ast.expr], of_loader: bool) -> tuple[str, Safety]:
     """What must be so of memory that no loader in sight has pinned, and how sure that is."""
+    function = draft.function
     if of_loader and PINS.search(function.file.code) is not None:
         return CHANGES, Safety.UNSAFE
     others = b"DataLoader(" not in function.file.code  # of which one may pin; those of this file do not
     if of_loader and others and all(of_a_batch(function.fact(each)) for each in moved) and function.file.project.pins():
+        draft.unpinned = True
         return f"{CHANGES}; {OF_ANOTHER_LOADER}", Safety.UNSAFE
     if not all(of_few(function, each) and not waits_around(function, each) for each in moved):
         return f"{CHANGES}; {NOT_PINNED}", Safety.SUGGEST
+    draft.unpinned = True
     changes = TAKEN_OVER if all(made_of_list(function, each) for each in moved) else f"{CHANGES}; {TAKEN_OVER}"
     return (changes, Safety.UNSAFE) if says_so(function) else (f"{NO_LINE_SAYS}; {changes}", Safety.SUGGEST)
 

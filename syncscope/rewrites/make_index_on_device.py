@@ -138,6 +138,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     for part in others:  # else the wait stays
         draft.replace(part, "{i}.to({x}.device, non_blocking=True)", i=part, x=whole)
         changes.append(f"{function.file.text(part)} must be a tensor, and is sent: {TAKEN_OVER}")
+        draft.unpinned = True
     if function.fact(whole).confidence < 2:
         changes.append(f"{function.file.text(whole)} must be a tensor")
     else:

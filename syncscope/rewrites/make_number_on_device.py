@@ -272,6 +272,7 @@ def sent(draft: Draft, target: ast.Subscript, index: ast.expr) -> ast.expr | Par
     """The positions where what is written lives: an index of the host, which brackets take, is an error of what fills."""
     if not may_be_of_host(draft.function, index):
         return index
+    draft.unpinned = True
     return draft.part("{i}.to({x}.device, non_blocking=True)", i=index, x=target.value)
 
 

@@ -228,6 +228,7 @@ def _of_call(site: Site, function: Function) -> Fix | None:
         draft.add_argument(site.node, "non_blocking", "True")
     else:
         draft.replace(site.node, sent.template, **sent.parts)
+    draft.unpinned = sent.few
     return draft.fix(TITLE, sent.safety, sent.changes)
 
 

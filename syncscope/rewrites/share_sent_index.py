@@ -104,7 +104,7 @@ def shared(site: Site, held: ast.Name, function: Function) -> Fix | None:
     for use in uses:
         draft.replace(use, name)
     # One copy in place of several is worth it, however it is written.
-    changes = TAKEN_OVER if sent.few else sent.changes
+    changes, draft.unpinned = TAKEN_OVER if sent.few else sent.changes, sent.few
     devices = [goes_to(function, use) for use in uses]
     if len({each and ast.unparse(each) for each in devices}) > 1 or any(moves(function, use, first) for use in uses):
         changes = f"all that it selects from must live on one device; {changes}"
