@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from in_c import in_c
 from linter.conftest import LOOP
 
 KERNEL = LOOP + "__kernel void total(__global float *sum, __global float *x) { add(sum, x[get_global_id(0)]); }\n"
@@ -175,6 +176,7 @@ def test_a_program_of_the_host_is_linted_without_torch(door):
     assert door("lint", "--select", "host-program").lines == [("a.py", 6, "wait-in-loop")]
 
 
+@in_c
 def test_the_programs_of_a_recording_are_linted(door, tmp_path):
     pytest.importorskip("pyopencl")
     program = door.write(

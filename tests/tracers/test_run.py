@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,10 @@ def test_a_script_that_asks_for_cuda(tmp_path: Path, device: str, forked: Python
     assert "item" in done.stderr
     found = [e for e in trace if e.kind == Kind.STEP]
     optimizers = [e for e in trace if e.name.startswith("Optimizer.step")]
-    assert [e.end for e in found] == [e.end for e in optimizers]  # the marks cut no region in two
-    assert [e.start for e in found[1:]] == [e.end for e in found[:-1]]
+    apart = [step.end - region.end for step, region in zip(found, optimizers, strict=True)]
+    apart += [after.start - step.end for step, after in pairwise(found)]
+    nearly = 2  # ns, which are left between them for viewers that add floats
+    assert max(map(abs, apart)) <= nearly, "the marks cut no region in two, and steps meet"
 
 
 def test_a_module_and_a_schedule(tmp_path: Path) -> None:

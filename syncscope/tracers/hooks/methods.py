@@ -114,6 +114,7 @@ def look_away(torch: Any) -> None:
 def _replacement(function: Callable[..., Any], method: bool, before: Before) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         own = args[:1] if method else ()
         answer = before(own[0] if own else None, args[len(own) :], kwargs or None)
         if answer is None:

@@ -170,6 +170,7 @@ def method(op: str, waits: Callable[..., bool] | None = None, selects: Selects |
     not, `selects` how many rows it kept."""
 
     def before(tensor: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Answer | None:
+        __tracebackhide__ = True
         if local.inside or not on_device(tensor) or (waits is not None and not waits(tensor, *args, **(kwargs or {}))):
             return None
         return None, None, begin(op, sys._getframe(1), tensor, selects and partial(selects, (tensor, *args)))
@@ -181,6 +182,7 @@ def function(op: str, waits: Callable[..., bool] | None = None, selects: Selects
     """The same for a function whose first argument is the tensor."""
 
     def before(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Answer | None:
+        __tracebackhide__ = True
         if not args or local.inside or not on_device(args[0]):
             return None
         if waits is not None and not waits(*args, **(kwargs or {})):
@@ -194,6 +196,7 @@ def always(op: str) -> Before:
     """The same for what waits whatever its arguments."""
 
     def before(*_: Any) -> Answer | None:
+        __tracebackhide__ = True
         return None if local.inside else (None, None, begin(op, sys._getframe(1)))
 
     return _in_c(op, ALWAYS) or before
@@ -204,6 +207,7 @@ def begin(
 ) -> Callable[[Any], None]:
     """A read begins: the guards are asked. What is returned is to be called when it has ended, and tells the listeners;
     `selected` is then asked what the result says of the rows that were kept."""
+    __tracebackhide__ = True  # where guards raise, pytest ends at the line that waits
     entered = monotonic_ns()
     while frame is not None and kind_of(frame.f_code) == BETWEEN:
         op = named.get(frame.f_code, op)
@@ -238,6 +242,7 @@ def begin(
 
 def noted(op: str, frame: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Calls `original` as a read."""
+    __tracebackhide__ = True
     end = begin(op, frame)
     try:
         return original(*args, **kwargs)
