@@ -13,19 +13,17 @@ from collections.abc import Iterator
 
 from syncscope.project.folders import MOST_SOURCES, content, located, of_texts, pages, project_around, sources
 from syncscope.project.outline import aliases, spoken
+from syncscope.project.words_in_files import stem, words_in_files
 
 _HEAD = re.compile(rb"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)", re.MULTILINE)
 _END = re.compile(rb"^(?=[^\s#)\]}])", re.MULTILINE)
 _IMPORTS = re.compile(rb"^[ \t]*(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
-_OFFERS = re.compile(rb"^from[ \t]+\.|^from[ \t]+\w[^\n]*\bimport[ \t]+\*|^__all__\b", re.MULTILINE)
 _LOOKS_UP = re.compile(
     rb"\b(?:globals|locals|vars)\(\)|\bsys\.modules\b|\bimport_module\(|\b__import__\(|\b(?:iter|walk)_(?:modules|packages)\("
     rb"|\bgetmembers\(|\beval\(|^def __getattr__\(",
     re.MULTILINE,
 )
 """What finds a name of a file, or of the files beside an `__init__`, that nobody writes."""
-_DERIVED = re.compile(rb"\b(?:__subclasses__\(|__init_subclass__\b|metaclass=)")
-"""What finds classes by those that they are derived from."""
 _OF_TORCH = re.compile(rb"@(?:torch\.|nn\.|dataclass|no_grad|contextmanager|typing|overload|final)")
 _FARTHEST = 6  # definitions that speak of one another
 
@@ -50,14 +48,14 @@ def _is_named(root: str, path: str, name: str, depth: int) -> bool:
         return True
     if any(_is_run(root, path, speaker, depth) for speaker in _speakers(own, word) if speaker != word):
         return True
-    texts = {each: text for each in files if each != path and (text := content(each))}
-    if not _is_imported(path, texts):
-        return not name.startswith("_") and not any(map(_offers, texts, texts.values()))
-    if not name.startswith("_") and any(_offers_all_of(path, each, text) for each, text in texts.items()):
+    words = words_in_files(root)
+    if not _is_imported(root, path):
+        return not name.startswith("_") and not words.offers
+    if not name.startswith("_") and _is_offered_whole(root, path):
         return True
-    if any(_DERIVED.search(text) for text in texts.values()) and re.search(rb"^class %b\b" % word, own, re.MULTILINE):
+    if words.deriving - {path} and re.search(rb"^class %b\b" % word, own, re.MULTILINE):
         return True
-    return any(_speaks(root, each, text, word, depth) for each, text in texts.items() if word in text)
+    return any(_speaks(root, each, content(each), word, depth) for each in words.paths.get(word, ()) if each != path)
 
 
 def _is_run(root: str, path: str, speaker: bytes, depth: int) -> bool:
@@ -80,7 +78,7 @@ def _is_called(root: str, path: str, name: str) -> bool:
     """Whether anything speaks of a method, but where it is defined."""
     word = name.encode()
     defined = re.compile(rb"\bdef[ \t]+%b\b" % word)
-    texts = [text for each in {*sources(root), path} if word in (text := content(each))]
+    texts = [text for each in {*words_in_files(root).paths.get(word, ()), path} if word in (text := content(each))]
     if any(spoken(text).count(word) > len(defined.findall(text)) for text in texts):
         return True
     return any(_has(word, text) for text in pages(root))
@@ -103,8 +101,7 @@ def _speakers(text: bytes, word: bytes) -> Iterator[bytes]:
 
 def _is_found(source: bytes, word: bytes, path: str) -> bool:
     """Whether a file hands on what is called so by a decorator, or what looks at its names finds it."""
-    beside = content(os.path.join(os.path.dirname(path), "__init__.py"))
-    if _LOOKS_UP.search(source) or _LOOKS_UP.search(beside):
+    if _looks_up(path) or _looks_up(os.path.join(os.path.dirname(path), "__init__.py")):
         return True
     for head in _HEAD.finditer(source):
         if head[1] == word:
@@ -113,30 +110,37 @@ def _is_found(source: bytes, word: bytes, path: str) -> bool:
     return False
 
 
-def _is_imported(path: str, texts: dict[str, bytes]) -> bool:
+@of_texts
+def _is_imported(root: str, path: str) -> bool:
     """Whether another file imports anything of a file, by its name."""
-    stem = os.path.basename(path).removesuffix(".py")
-    if stem == "__init__":
+    word = stem(path)
+    if word == b"__init__":
         return True
-    word = stem.encode()
-    return any(_has(word, each) for text in texts.values() if word in text for each in _IMPORTS.findall(text))
+    return any(_has(word, each) for text in _others_with(root, path, word) for each in _IMPORTS.findall(text))
 
 
-def _offers(path: str, text: bytes) -> bool:
-    return os.path.basename(path) == "__init__.py" and _OFFERS.search(text) is not None
-
-
-def _offers_all_of(path: str, other: str, text: bytes) -> bool:
+@of_texts
+def _is_offered_whole(root: str, path: str) -> bool:
     """Whether an `__init__` imports all of a file, or the file as a module; or something has `getattr(losses, name)`."""
-    stem = os.path.basename(path).removesuffix(".py").encode()
-    if stem not in text:
-        return False
-    if re.search(rb"\b(?:getattr|vars|dir|getmembers)\(\s*(?:\w+\.)*%b\b" % stem, text):
+    word = stem(path)
+    looked_into = re.compile(rb"\b(?:getattr|vars|dir|getmembers)\(\s*(?:\w+\.)*%b\b" % word)
+    if any(map(looked_into.search, _others_with(root, path, word))):
         return True
-    if os.path.basename(other) != "__init__.py":
-        return False
-    whole = re.compile(rb"\b%b[ \t]+import[ \t]+\*|import\b[^\n]*?(?<!\w)%b\b" % (stem, stem))
-    return any(whole.search(each.replace(b"\n", b" ")) for each in _IMPORTS.findall(text))
+    whole = re.compile(rb"\b%b[ \t]+import[ \t]+\*|import\b[^\n]*?(?<!\w)%b\b" % (word, word))
+    offering = _others_with(root, path, word, "__init__.py")
+    return any(whole.search(each.replace(b"\n", b" ")) for text in offering for each in _IMPORTS.findall(text))
+
+
+def _others_with(root: str, path: str, word: bytes, name: str = "") -> Iterator[bytes]:
+    """The other files, of a name where one is said, in which a word stands."""
+    for each in words_in_files(root).paths.get(word, ()):
+        if each != path and name in ("", os.path.basename(each)):
+            yield content(each)
+
+
+@of_texts
+def _looks_up(path: str) -> bool:
+    return _LOOKS_UP.search(content(path)) is not None
 
 
 def _has(word: bytes, text: bytes) -> bool:
