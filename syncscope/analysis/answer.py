@@ -131,7 +131,8 @@ def _why(decision: Decision, share: float, low: float, high: float, bound: float
         case _ if adds is not Adds.NOTHING and share >= LIKELY and low > SURELY:
             return "the rewrite gives the device more to do, and how long that takes is only known once it is measured"
         case _ if share >= LIKELY and low > SURELY:
-            return f"this recording leaves {doubt:.0%} of a step open: measuring it settles it"
+            part = f"{doubt:.0%}" if doubt < 1 else "all"
+            return f"this recording leaves {part} of a step open: measuring it settles it"
         case _:
             least = f"{low:.1%}" if low >= 0 else f"{-low:.1%} longer"
             return f"a step may be anything from {least} to {high:.1%} shorter: measuring it settles it"

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.steps import alike
+from syncscope.model.commands import says_all
 from syncscope.model.report import Step
 from syncscope.model.trace import Flag, Kind, Trace
 
@@ -38,13 +39,15 @@ def uploads_not_waited_for(trace: Trace, steps: Sequence[Step]) -> str:
     rows = rows[writes[trace.name[rows]] & (trace.flags[rows] & Flag.BLOCKING == 0)]
     operators = trace.rows(Kind.OP)
     on_cpu = operators[trace.flags[operators] & Flag.FALLBACK != 0]
-    number, at = _per_step(trace, steps, rows[~_within(trace, rows, on_cpu)])
+    rows = rows[~_within(trace, rows, on_cpu)]
+    number, at = _per_step(trace, steps, rows)
     if not number:
         return ""
+    paths = dict.fromkeys(trace.places[place].path for place in trace.place[rows].tolist() if place >= 0)
     said = "1 copy to the device per step is" if number == "1" else f"{number} copies to the device per step are"
     return (
         f"{said} no sync here{at}: OpenCL takes it over; on CUDA the host waits for one from memory that is not pinned, and "
-        "`syncscope lint` says what to write instead"
+        f"{says_all(paths) if paths else '`syncscope lint`'} says what to write instead"
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from syncscope.cli._console import console
 from syncscope.errors import UserError
 from syncscope.model.durations import in_ms
 from syncscope.model.finding import CONFIDENCE
@@ -68,7 +70,8 @@ def by_price(linted: Linted, trace: str) -> str:
     ]
     left_out = [(ran - len(kept), "worth nothing"), (len(findings) - ran, "that did not wait")]
     said = ", ".join(f"{number} {why}" for number, why in left_out if number)
-    return "\n".join([*edited, report.verdict, *([f"not shown: {said} in this recording"] if said else [])])
+    told = textwrap.fill(report.verdict, console(stderr=True).width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join([*edited, told, *([f"not shown: {said} in this recording"] if said else [])])
 
 
 def _as_recorded(finding: Finding, costs: str) -> Finding:

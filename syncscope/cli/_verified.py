@@ -17,7 +17,7 @@ from syncscope.cli._console import console, echo, paints, rewrites
 from syncscope.exporters._diff import unified
 from syncscope.model.durations import in_ms
 from syncscope.model.words import visible
-from syncscope.verify.results import IN_ONE
+from syncscope.verify.results import IN_ONE, MOST_TIMES
 from syncscope.verify.spent import SAID, VALUES
 from syncscope.verify.timing import FEWEST, SLIGHT
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 IN_ONE_SAID, EACH_SAID = "in one process, some steps of each version", "each version in a process of its own"
 # of what becomes of a fix, in the order in which they are shown
 COLORS = {"kept": "green", "unproved": "yellow", "open": "yellow", "left out": ""}
-MOST_TIMES = 50  # as many steps as were made, that anybody would wait for
 APART = 0.01  # two medians and a ratio that are this far apart are seen to be so, and want a word
 SELDOM = 15.0  # s between two lines of what is done, where none is written over
 

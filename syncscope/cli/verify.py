@@ -127,7 +127,7 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
     syncscope verify before.py after.py            two versions of one's own
     syncscope verify --before main train.py        what a branch does to a program, or to a library that it imports
     syncscope verify --device ocl train.py         without a GPU
-    syncscope verify --budget 2m train.py          two minutes: enough where a run takes seconds
+    syncscope verify --budget 2m train.py          two minutes: enough where a run takes seconds, and nothing else runs
     syncscope verify --stale train.py              no rewrite: what if the syncs did not wait?
 
     The fixes are made to a copy. The program is run as written and rewritten, in turns: in one process where that can be, or

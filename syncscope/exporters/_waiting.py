@@ -175,7 +175,8 @@ def _below(report: Report, line: Line, named: bool, whole: bool, width: int, mar
     if line.of_recording:
         yield from note(Text(BELONGS, "yellow"), width, margin)
     if 0 < line.in_steps < report.steady:
-        yield Text(f"{margin}not in every step: in {line.in_steps} of the {report.steady} that are counted", "dim")
+        them = f"{figures.count(line.count * report.steady)} in {line.in_steps} of the {report.steady}"
+        yield from note(f"not in every step: {them} that are counted, none in the others", width, margin)
     if line.why and line.advice is not None and (whole or line.advice is not Advice.LEAVE):
         style = "yellow" if line.advice in (Advice.LEAVE, Advice.TRY) else "green"
         yield from note(Text(f"{line.advice}: {line.why}", style), width, margin)

@@ -133,12 +133,15 @@ def _of_steps(report: Report, width: int, whole: bool) -> Iterator[tuple[str, Te
         told = "none is marked, so all figures are of the whole recording, from its first launch on"
         length = f": {figures.time(report.saving_step)}" if report.saving_step is not None else ""
         yield "steps", Text(told + length, "yellow")
-    if whole and report.trace is not None and (bare := report.trace.meta.get("untraced")):
+    recorded_step = figures.measured_step(report) or 0.0
+    bare = report.trace.meta.get("untraced") if report.trace is not None else None
+    if bare and (whole or abs(bare["median_ns"] - recorded_step) > APART * recorded_step):
         low, high = figures.time(bare["low_ns"]), figures.time(bare["high_ns"])
         median = figures.time(bare["median_ns"])
         took = f"a step took {median} in the median ({low} to {high} in {bare['steps']} steps)"
-        yield "untraced", Text(f"{took}, not recorded, at another time")
-    recorded_step = figures.measured_step(report) or 0.0
+        busier = bare["median_ns"] > recorded_step
+        why = "when the machine was slower" if busier else "which is the program's own step"
+        yield "untraced", Text(f"{took}, not recorded, at another time, {why}")
     another = abs((report.saving_step or 0.0) - recorded_step) > APART * recorded_step
     if report.saving_step is not None and (whole or (another and report.steps)):
         yield "savings", Text(savings_are_of(report))

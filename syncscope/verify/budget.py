@@ -7,6 +7,7 @@ import time
 
 from syncscope.verify import timing
 from syncscope.verify.failing import STEP
+from syncscope.verify.results import MOST_TIMES
 from syncscope.verify.runs import Runs
 from syncscope.verify.spent import TURNS
 
@@ -66,6 +67,11 @@ class Budget:
         found, budget = self.runs.found, self.runs.settings.budget
         made = found.ratio.turns if found.ratio is not None else 0
         needed = timing.turns_that_decide(found.ratio, self.runs.in_one)
+        if found.is_in_the_noise and made >= timing.FEWEST:
+            needed = made * found.times_the_steps
+        if made >= timing.FEWEST and MOST_TIMES * made < needed and (found.is_in_the_noise or needed < math.inf):
+            self._named = 0
+            return "no larger budget that anybody waits for decides, if steps vary as these did; a quieter machine may"
         if made < timing.FEWEST or not made < needed < math.inf:
             self._named = max(self._named, math.ceil(4 * budget / 60))
             return f"four times the time, `--budget {self._named}m`, makes the interval about half as wide"
@@ -95,7 +101,7 @@ class Budget:
         enough = self.enough(spent + needed * spent / max(1, self.runs.processes.count))
         return (
             f"each version has a process of its own here: {needed} runs more are the least that decides, and what is left "
-            f"holds about {holds}. --budget {enough}m may do"
+            f"holds about {holds}. --budget {enough}m holds these; where steps vary it takes more, which is said at the end"
         )
 
     def enough(self, seconds: float = 0.0) -> int:

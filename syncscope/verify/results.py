@@ -20,6 +20,7 @@ HUNGRY = 0.5  # of a step until its batch is there: more is worth a word
 PROCESSORS = ("cpu", "ocl")
 IN_ONE, PROCESSES, IN_THE_RUN = "one process", "processes", "run"
 CLOCK, PROCESSOR_TIME = "time", "processor time"
+MOST_TIMES = 50  # as many steps as were made, that anybody would wait for
 GAIN, NO_GAIN, UNDECIDED = 0, 1, 3  # exit codes; 2 is that of an error
 
 

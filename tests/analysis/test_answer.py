@@ -310,3 +310,9 @@ def test_what_a_line_launched_for_its_read_goes_with_a_rewrite_that_asks_no_long
     report = summarize(trace, [asked], HAZARDS)
     assert report.saving == pytest.approx((3 if clears else 2) * MS, rel=0.03)
     assert report.bound.saving >= report.saving - 1_000
+
+
+@pytest.mark.parametrize(("doubt", "part"), [(0.4, "40%"), (1.1, "all")])
+def test_no_more_than_all_of_a_step_is_open(doubt, part):
+    found = answer(0.3, (0.2, 0.4), 0.7, doubt=doubt)
+    assert found.why == f"this recording leaves {part} of a step open: measuring it settles it"

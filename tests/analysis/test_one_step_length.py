@@ -141,6 +141,20 @@ def test_an_untraced_length_changes_nothing_of_what_was_measured():
     assert "without what the recorder took" in " ".join(row(timed, "savings").split())
 
 
+@pytest.mark.parametrize(
+    ("median", "said"),
+    [(890, ""), (500, "which is the program's own step"), (1_800, "when the machine was slower")],
+)
+def test_a_step_that_was_not_recorded_is_told_unasked_where_it_was_another(median, said):
+    steps = [{"between": 0, "own": 900 * US, "device": 300 * US, "waits": True, "warms": False}] * 8
+    known = {"median_ns": median * US, "low_ns": median * US, "high_ns": median * US, "steps": 5, "left_out": 0}
+    trace = recording(steps)
+    report = summarize(replace(trace, meta={**trace.meta, "untraced": known}))
+    told = {name: str(text) for name, text in terminal.summary(report, 80, False)}
+    assert ("untraced" in told) is bool(said)
+    assert said in told.get("untraced", "")
+
+
 @settings(max_examples=draws(20), deadline=None)
 @given(st.lists(STEP, min_size=4, max_size=9), st.booleans())
 def test_no_line_saves_more_than_all_of_them_can(steps, processor):

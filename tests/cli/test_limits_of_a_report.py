@@ -41,6 +41,8 @@ def test_a_limit_that_holds_says_which_uploads_it_does_not_count(folder, flags):
     said = "1 copy to the device per step is no sync here (/cluster/me/project/train.py:5)"
     assert (f"note: --max-syncs-per-step holds, but {said}" in err) == (flags is Flag.NONE)
     assert (said in " ".join(out.split())) == (flags is Flag.NONE)
+    shows = "`syncscope lint --all --min-confidence low /cluster/me/project/train.py` says what to write instead"
+    assert (shows in err) == (flags is Flag.NONE)
     assert outcome("up.pt.trace.json.gz")[2] == "", "nothing is said of a limit that was not given"
 
 
