@@ -109,7 +109,11 @@ def _plan(report: Report, chosen: Sequence[Line], step: float, per: str) -> str:
     shares = sum(line.price.share for line in chosen if line.price)
     less = ", of whose reads one stays," if gain < STAYS * shares and any(_stays(line) for line in chosen) else ""
     first = f", first {name(chosen[0])}" if places > 1 else f": {name(chosen[0])}"
-    return f"Fixing {what}{less} {saves} {about_ms(gain)} of {about_ms(step)} per {per} ({gain / step:.1%}){first}."
+    share = chosen[0].price.share if chosen[0].price else 0.0
+    part = f", whose share, {about_ms(share)}, is its part of what all waits save" if share > gain else ""
+    return (
+        f"Fixing {what}{less} {saves} {about_ms(gain)} of {about_ms(step)} per {per} ({gain / step:.1%}){first}{part}."
+    )
 
 
 def _stays(line: Line) -> bool:
@@ -186,8 +190,13 @@ def _tryable(line: Line) -> bool:
 def _program(report: Report) -> str:
     """The program as a shell takes it, behind the device that it was lent; of a recording that was read a name for it: no file
     says what is to be run."""
-    meta = report.trace.meta if report.trace is not None else {}
-    return str(meta.get("command") or f"{'--device ocl ' if meta.get('stands_for') else ''}{PROGRAM}")
+    command = report.trace.meta.get("command") if report.trace is not None else None
+    return command or f"{_lent(report)}{PROGRAM}"
+
+
+def _lent(report: Report) -> str:
+    """The option that lends the device which was recorded to a program that asked for another; "" where it was none lent."""
+    return "--device ocl " if report.trace is not None and report.trace.meta.get("stands_for") else ""
 
 
 def _by_hand(line: Line) -> bool:
@@ -258,7 +267,7 @@ def next_recording(report: Report) -> str:
     else:
         wait, active = first + steps, steps
         more = f"other steps, once all is compiled, of a run that makes {wait + active}"
-    ours = f"`syncscope run --wait {wait} --active {active}`"
+    ours = f"`syncscope run {_lent(report)}--wait {wait} --active {active}`"
     theirs = f"`schedule=torch.profiler.schedule(wait={wait}, warmup=1, active={active})`"
     return f"Record {more} ({ours if meta.get('recorder') == 'syncscope' else theirs}), on a machine with nothing else to do."
 

@@ -71,8 +71,8 @@ class SavingBound:
         if not self.quicker:
             return ""
         return (
-            f", if a host that does not wait does its work in {self.quicker:.0%} less time, the most that was seen where it "
-            "is the device, too"
+            f", if a host that does not wait does its work in {self.quicker:.0%} less time, the most that was seen "
+            "where a device shares its processors"
         )
 
     def beyond(self, busy: float | None) -> str:

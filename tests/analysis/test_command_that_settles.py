@@ -7,6 +7,7 @@ from drawn import Device, device_early
 from test_what_if import MS, recorded
 
 from syncscope.analysis.summary import summarize
+from syncscope.analysis.verdict import verdict
 from syncscope.cli import _next
 from syncscope.model.answer import Decision
 from syncscope.model.finding import Finding, Fix, Safety
@@ -57,6 +58,15 @@ def test_what_run_says_to_run_next_says_that_the_line_named_first_stays():
     assert said.endswith("with and without the rewrites; the wait first named, `item` at train.py:57, has none")
     report = replace(reported("note the tensor", ""), what_if=())
     assert _next.settles(report, "train.py", "ocl").endswith(" times steps with and without the rewrites")
+
+
+def test_a_share_above_what_the_plan_saves_is_related_to_it():
+    """The plan is without what the rest would give; a share is of all."""
+    report = reported("note the tensor", "")
+    share = report.lines[report.plan[0]].price.share
+    for saving, told in ((0.9 * share, True), (1.1 * share, False)):
+        said = verdict(replace(report, plan_saving=saving)).verdict
+        assert ("is its part of what all waits save" in said) is told
 
 
 def left_at_the_end(others: float) -> tuple[float, float]:

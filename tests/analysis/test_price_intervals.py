@@ -176,6 +176,8 @@ def test_what_records_more_steps_is_named_with_its_numbers(recorder: str, steps:
     named = tuple(re.sub(r"#(\d+)$", lambda m: f"#{int(m[1]) + 8}", name) for name in trace.names)
     report = summarize(replace(trace, names=named, meta=trace.meta | {"recorder": recorder}))
     assert said in next_recording(report)
+    lent = summarize(replace(report.trace, meta=report.trace.meta | {"stands_for": "cuda"}))
+    assert said.replace("syncscope run ", "syncscope run --device ocl ") in next_recording(lent)
 
 
 def test_recordings_that_differ_by_chance_are_within_noise():
