@@ -15,13 +15,14 @@ from typing import Any
 
 from syncscope.codemod.enclosure import BODIES
 from syncscope.codemod.evaluated import LEAVES
+from syncscope.codemod.names_and_calls import parameters_of
 from syncscope.linter.source import DEEPEST
 from syncscope.linter.worth import cooled
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
 from syncscope.model.heat import Reason
 from syncscope.project.given import OPTION, Parameter
-from syncscope.project.syntax import assigned, default_of, each_of, name_of, walk
+from syncscope.project.syntax import assigned, default_of, each_of, name_of, parents, walk
 from syncscope.rules import Function, View
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -165,6 +166,7 @@ class _Defaults:
 
     def __init__(self, function: Function) -> None:
         self.asked: list[Parameter] = []
+        self._function = function
         self._cls = function.file.class_around(function.scope)
         self._given_anew: set[str] = set()  # names of which it is being asked what they are given
 
@@ -186,7 +188,7 @@ class _Defaults:
                 return self._of_several(parts, isinstance(op, ast.And), scope, depth)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self._compared(left, op, right, scope, depth)
-            case ast.Name(id=name):
+            case ast.Name(id=name) if self._function.dotted(node) not in _NUMBERS:
                 return self._of_name(name, scope, depth)
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
                 return self._kept(name, depth)
@@ -199,7 +201,7 @@ class _Defaults:
                 value = self.value(given, scope, depth)
                 if isinstance(value, int | float):
                     return {"float": float, "int": int, "bool": bool}[kind](value)
-        return _NUMBERS.get(ast.unparse(node), _UNKNOWN)
+        return _NUMBERS.get(self._function.dotted(node) or ast.unparse(node), _UNKNOWN)
 
     def _of_several(self, parts: list[ast.expr], every: bool, scope: _Function | None, depth: int) -> Any:
         """What `and` or `or` gives: one part may say it, whatever the others are."""
@@ -242,11 +244,24 @@ class _Defaults:
                 value = self.value(once[0].value, scope, depth + 1)
                 self._given_anew.discard(name)
                 return value
+            if not bound and name not in parameters_of(scope):
+                return self._of_name(name, self._around(scope), depth + 1)
         default = default_of(scope, name)
         value = self.value(default, None, depth + 1) if default is not None else _UNKNOWN
         if default is not None and value is not _UNKNOWN:
             self.asked.append(self._parameter(scope, name, default))
         return value
+
+    def _around(self, scope: _Function) -> _Function | None:
+        """The function in which another one is written, whose parameters that one has, too."""
+        outermost = self._function.file.outermost_around(scope)
+        if outermost is None or outermost is scope:
+            return None
+        around = parents(outermost)
+        outer = around[scope]
+        while not isinstance(outer, _Function):
+            outer = around[outer]
+        return outer
 
     def _kept(self, name: str, depth: int) -> Any:
         """What an object keeps since it was made, and nothing of its class sets again."""

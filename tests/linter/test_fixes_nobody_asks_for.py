@@ -91,6 +91,48 @@ def test_what_something_in_the_project_asks_for_keeps_its_fix(door, given, more,
     assert fixed == marked("always") | {n for each in on for n in marked(f"asked for: {each}")}
 
 
+MADE = """
+import torch
+from torch import Tensor, inf
+
+
+def make_loss(model, scale=1.0, own=False):
+    def step(x):
+        if own:
+            x = x * torch.tensor(0.5, device=x.device)  # asked for
+        return model(x) * torch.tensor(0.75, device=x.device)  # always
+
+    return step
+
+
+def norm(x: Tensor, kind: int = 2):
+    if kind == inf:
+        x = x * torch.tensor(0.25, device=x.device)  # asked for
+    return x * torch.tensor(0.125, device=x.device)  # always
+"""
+USED = """
+from .loss import make_loss, norm
+
+
+def train(model, loader, optimizer):
+    step = make_loss(model{given})
+    for x in loader:
+        optimizer.zero_grad()
+        norm(step(x){more}).sum().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "on"), [("", "", []), (", own=True", "", [9]), ("", ", kind=float('inf')", [17])]
+)
+def test_a_function_has_the_parameters_of_the_one_around_it_and_numbers_may_be_imported(door, given, more, on):
+    rows = MADE.splitlines()
+    fixed, also = told(door, loss=MADE, train=USED.format(given=given, more=more))
+    assert fixed == {n for n, row in enumerate(rows, 1) if "# always" in row} | {*on}
+    assert also == {n for n, row in enumerate(rows, 1) if "# asked for" in row} - {*on}
+
+
 @pytest.mark.parametrize(
     ("name", "text", "on"),
     [
