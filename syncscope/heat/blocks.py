@@ -98,16 +98,22 @@ class _Around(NamedTuple):
                 or arms.of_warning(node.body)
             )
         elif arm is node.orelse and node.orelse:
-            said = arms.of_unmet(node.test) or arms.of_arm(node.orelse)
+            said = arms.of_unmet(node.test) or arms.of_arm(node.orelse) or self._missing(node)
         if said is None and arms.chosen_to_evaluate(self.call, arm or [], *_other_arms(node, arm)):
             return (Reason.WHEN if arm is node.body else Reason.NOT_TRAINED)(ast.unparse(node.test))
         return said
 
     def _first(self, node: ast.If) -> Heat | None:
-        function, source = self.function, self.source
-        return first_time.of_first(
-            node, lambda kept: forgets(function, kept, source), lambda name: is_fleeting(function, node, source, name)
-        )
+        return first_time.of_first(node, self._forgotten, lambda name: self._fleeting(node, name))
+
+    def _missing(self, node: ast.If) -> Heat | None:
+        return first_time.of_missing(node, self.function, self._forgotten, lambda name: self._fleeting(node, name))
+
+    def _forgotten(self, kept: str) -> bool:
+        return forgets(self.function, kept, self.source)
+
+    def _fleeting(self, node: ast.If, name: str) -> bool:
+        return is_fleeting(self.function, node, self.source, name)
 
 
 def trains(function: Function, source: bytes) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from syncscope.heat.counters import counts
 from syncscope.model.heat import Heat, Reason
 from syncscope.project import conventions
-from syncscope.project.syntax import dotted, name_of
+from syncscope.project.syntax import assigned, dotted, name_of
 
 
 def of_first(
@@ -26,6 +26,27 @@ def of_first(
         ):
             return Reason.FIRST(ast.unparse(part))
     return None
+
+
+def of_missing(
+    node: ast.If, scope: ast.AST, forgotten: Callable[[str], bool], fleeting: Callable[[str], bool]
+) -> Heat | None:
+    """Cold in the other arm of a test that finds it kept: `if "norm" in state: ... else: state["norm"] = x.norm()`.
+
+    What a name of the `scope` is given before, `kept = state.get("norm")`, is asked for where that is.
+    """
+    match node.test:
+        case ast.Compare(left=left, ops=[ast.IsNot()], comparators=[_]):
+            denied: ast.cmpop = ast.Is()
+        case ast.Compare(left=left, ops=[ast.In()], comparators=[_]):
+            denied = ast.NotIn()
+        case _:
+            return None
+    given = assigned(scope).get(left.id, []) if isinstance(left, ast.Name) else []
+    before = [each for each in given if each.lineno < node.lineno]
+    asked = before[0] if len(before) == 1 and isinstance(denied, ast.Is) else left
+    test = ast.Compare(asked, [denied], node.test.comparators)
+    return of_first(ast.If(test, node.orelse, []), forgotten, fleeting)
 
 
 def _is_first(test: ast.expr, body: list[ast.stmt]) -> bool:
@@ -62,7 +83,7 @@ def _misses(
     left, right, op = test.left, test.comparators[0], test.ops[0]
     memo = _asked_for_key(left, op, right)
     kept = _path(memo[1]) if memo is not None else _asked_for_itself(left, op, right)
-    if not isinstance(op, ast.Is) and conventions.OF_OPTIMIZER.search(kept):
+    if (memo is not None or not isinstance(op, ast.Is)) and conventions.OF_OPTIMIZER.search(kept):
         return True
     if memo is not None and counts(memo[0]):
         return False
@@ -97,8 +118,10 @@ def _asked_for_key(left: ast.expr, op: ast.cmpop, right: ast.expr) -> tuple[ast.
     match left, op, right:
         case _, ast.NotIn(), _:
             return left, right
-        case ast.Call(func=ast.Attribute(value=kept, attr="get"), args=[key]), ast.Is(), ast.Constant(value=None):
-            return key, kept
+        case ast.Call(func=ast.Attribute(value=kept, attr="get"), args=[key, *other]), ast.Is(), ast.Constant(
+            value=None
+        ):
+            return (key, kept) if all(isinstance(n, ast.Constant) and n.value is None for n in other) else None
     return None
 
 

@@ -93,7 +93,7 @@ def branch(frame: Frame, node: ast.If) -> None:
         frame.dead = True
     elif node.orelse:
         frame.guarded = guarded or rare_else
-        frame.around = Later(lambda: of_else(frame, node) or heat_of(before))
+        frame.around = Later(lambda: of_else(frame, node) or _of_missing(frame, node) or heat_of(before))
         execute(frame, node.orelse)
         frame.around = before
         frame.guarded = guarded
@@ -146,6 +146,11 @@ def _of_body(frame: Frame, node: ast.If, asked: ast.expr, said: Fact) -> Heat | 
         or _of_last(frame, node)
         or (arms.of_notice(node.body) if said.kind is TENSOR else None)
     )
+
+
+def _of_missing(frame: Frame, node: ast.If) -> Heat | None:
+    scope = frame.module.tree if frame.function is None else frame.function.node
+    return first_time.of_missing(node, scope, partial(_forgotten, frame), partial(_fleeting, frame, node))
 
 
 def _forgotten(frame: Frame, kept: str) -> bool:

@@ -35,6 +35,39 @@ def test_what_it_makes_anew_is_hot(test: str) -> None:
     assert set(heat(SOURCE.replace("TEST", test).encode(), "adapts.py").values()) == {"hot"}
 
 
+MISSED = """
+import torch
+
+class Adapts(torch.optim.Optimizer):
+    def step(self, closure=None):
+        for p in self.param_groups[0]["params"]:
+            state = self.state[p]
+            before = state.get("norm", None)
+            if before is not None:
+                before = before * p.grad.norm().item()  # hot
+            else:
+                scale = p.grad.sum().item()  # cold
+                state["norm"] = scale
+            if "mean" in state:
+                scale = p.grad.mean().item()  # hot
+            else:
+                state["mean"] = p.grad.mean().item()  # cold
+            if p.grad is not None:
+                scale = p.grad.amax().item()  # hot
+            else:
+                scale = p.amax().item()  # hot
+            lag = state.get("lag", 1)
+            if lag is not None:
+                scale = p.grad.amin().item()  # hot
+            else:
+                state["lag"] = p.amin().item()  # hot
+"""
+
+
+def test_the_other_arm_of_a_test_that_finds_it_kept_is_the_first_time() -> None:
+    assert_as_marked(MISSED)
+
+
 MADE_ONCE = """
 import torch
 
