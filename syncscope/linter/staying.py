@@ -1,15 +1,19 @@
 """Fixes beside waits that stay: where as many of a function's waits stay as go, a step takes as long as before, nearly.
 
 The device still runs empty wherever the host waits in the same pass, and what could be asked for earlier is little. A fix of
-one wait of two is a line to be read and reviewed for what nobody measures; one of three of four is another matter.
+one wait of two is a line to be read and reviewed for what nobody measures; one of three of four is another matter. What a
+function that it calls waits for counts as if it stood there, beside fixes that need a look: a safe one is soon made.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
+from syncscope.codemod.callees import callee
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.linter.config import LEAST
 from syncscope.linter.gains import arms_around
@@ -19,12 +23,23 @@ from syncscope.linter.worth import REPEATED, written_again
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.model.heat import FOLLOWS, IN_TRAINING, Reason
+from syncscope.model.ops import Op
 from syncscope.rules import Function, View
 
 _Place = tuple[ast.AST, ast.AST]  # a function, and the loop over steps in it, or the function again
 _MANY, _DEEPEST = 4, 2  # as how many waits one in a loop counts, and in how many loops within one another
 _SELDOM = frozenset((Reason.SOMETIMES, Reason.DELAYED, Reason.UNGIVEN, Reason.RARE, Reason.CHECKED))
 _PASSES = frozenset((*IN_TRAINING, Reason.LOADER, Reason.LOOP))
+_NEEDED = frozenset((Op.CONDITION, Op.CPU, Op.NUMPY, Op.ASARRAY))
+"""What waits for a value that is needed there: in another file, where nobody asks what mends it, all the same."""
+
+
+class _Wait(NamedTuple):
+    """A wait that stays: where it is, as a fix beside it says, what of the function comes by it, and how often in a pass."""
+
+    said: str
+    node: ast.AST
+    weight: int
 
 
 def beside_what_stays(
@@ -55,29 +70,61 @@ def beside_what_stays(
         function = view.function(next(iter(fixes.values()))[0])
         gone = Overlaps((edit.span, edit) for fix in fixes for edit in fix.edits)
         staying = [
-            each
+            _Wait(f"line {each.place.line}", each.node, _weight([each], function, passes))
             for each in function.sites
             if id(each) not in mended
             and _stays(each, states, function, passes)
             and all(written_again(edit, each, view.code) for edit in gone.of(each.span))
         ]
-        if staying:
-            found |= _few(fixes, staying, function, passes)
+        called = [*_in_calls(function, passes, states, mended, view)]
+        if staying or called:
+            found |= _few(fixes, staying, called, function, passes)
     return found
 
 
+def _in_calls(
+    function: Function, passes: ast.AST, states: Mapping[int, Finding], mended: Collection[int], view: View
+) -> Iterator[_Wait]:
+    """The waits that stay in the functions that one calls, as far as they are sure to be come by there."""
+    for call in function.every(ast.Call):
+        if function.file.callers.get(call, function.file.tree) is not function.scope:
+            continue
+        called = callee(view, function, call) if passes in function.around(call) else None
+        if called is None or called is function or called.depth > DEEPEST:
+            continue
+        for site in called.sites:
+            if called.elsewhere:
+                stays = site.op in _NEEDED and site.hot and site.confidence >= LEAST["medium"]
+                stays = stays and site.heat.reason not in FOLLOWS | _SELDOM
+                where = f"line {site.place.line} of {Path(site.place.path).name}"
+            else:
+                stays = id(site) not in mended and _stays(site, states, called, called.scope)
+                where = f"line {site.place.line}"
+            if stays and not arms_around(called, site.node):
+                loops = _loops(function, call, passes) + _loops(called, site.node, called.scope)
+                yield _Wait(where, call, _MANY ** min(_DEEPEST, loops))
+
+
 def _few(
-    fixes: Mapping[Fix, Sequence[Site]], staying: Sequence[Site], function: Function, passes: ast.AST
+    fixes: Mapping[Fix, Sequence[Site]],
+    staying: Sequence[_Wait],
+    called: Sequence[_Wait],
+    function: Function,
+    passes: ast.AST,
 ) -> dict[Fix, str]:
-    """Those of the fixes in some passes beside which as much stays there as all of them mend."""
+    """Those of the fixes in some passes beside which as much stays there, or in what is `called`, as all of them mend."""
     found: dict[Fix, str] = {}
     for fix, own in fixes.items():
-        beside = [each for each in staying if any(_may_meet(each, site, function) for site in own)]
+        around = staying if fix.safety is Safety.SAFE else (*staying, *called)
+        beside = [each for each in around if any(_may_meet(each.node, site.node, function) for site in own)]
         others = [
-            site for sites in fixes.values() for site in sites if any(_may_meet(site, each, function) for each in own)
+            site
+            for sites in fixes.values()
+            for site in sites
+            if any(_may_meet(site.node, each.node, function) for each in own)
         ]
-        if beside and _weight(others, function, passes) <= _weight(beside, function, passes):
-            found[fix] = f"line {beside[0].place.line} waits as often, and stays"
+        if beside and _weight(others, function, passes) <= sum(each.weight for each in beside):
+            found[fix] = f"{beside[0].said} waits as often, and stays"
     return found
 
 
@@ -112,11 +159,7 @@ def _stays(site: Site, states: Mapping[int, Finding], function: Function, passes
     return said.heat.reason not in _SELDOM and passes in function.around(site.node)
 
 
-def _arms(function: Function, site: Site) -> set[tuple[int, bool]]:
-    return {*arms_around(function, site.node)}
-
-
-def _may_meet(site: Site, other: Site, function: Function) -> bool:
+def _may_meet(node: ast.AST, other: ast.AST, function: Function) -> bool:
     """Whether one call may come by both of two waits: they stand in no two arms of one test."""
-    arms = dict(_arms(function, site))
-    return all(arms.get(test, second) is second for test, second in _arms(function, other))
+    arms = dict(arms_around(function, node))
+    return all(arms.get(test, second) is second for test, second in arms_around(function, other))

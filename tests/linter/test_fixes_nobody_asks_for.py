@@ -186,6 +186,64 @@ def test_a_fix_beside_a_wait_that_stays_is_left_to_people(door, more, fixed):
     assert (zeros["fix"] is not None) is fixed
 
 
+CALLS = """
+import torch
+
+from lib.solve import halved
+
+
+def train(model, loader, optimizer):
+    for x in loader:
+        y = model(x.cuda(non_blocking=True))
+        {changed}
+        y = {called}(model.head(y))
+        y.sum().backward()
+        optimizer.step()
+
+
+def clipped(y: torch.Tensor):
+    while (y > 1).any():
+        y = y / 2
+    return y
+
+
+def kept(y: torch.Tensor):
+    if y.shape[0] > 3:
+        y = torch.stack([y, y])[(y > 1).nonzero()]
+    return y
+"""
+SOLVE = """
+import torch
+
+
+def halved(y: torch.Tensor):
+    for _ in range(9):
+        y = y / 2
+        if (y < 1).all():
+            break
+    return y
+"""
+WORTH_A_LOOK, SAFE = "y[y < 0.5] = y.mean()", "y = y * torch.zeros(3).to(y.device)"
+
+
+@pytest.mark.parametrize(
+    ("changed", "called", "fixed"),
+    [
+        (WORTH_A_LOOK, "model.shrink", True),
+        (WORTH_A_LOOK, "kept", True),
+        (WORTH_A_LOOK, "clipped", False),
+        (WORTH_A_LOOK, "halved", False),
+        (SAFE, "clipped", True),
+    ],
+)
+def test_what_a_called_function_waits_for_stays_beside_a_fix_that_takes_a_look(door, changed, called, fixed):
+    door.write("lib/__init__.py", "")
+    door.write("lib/solve.py", SOLVE)
+    door.write("lib/train.py", CALLS.format(changed=changed, called=called))
+    found = json.loads(door("lint", "--format", "json", "lib/train.py").out)
+    assert [f["line"] for f in found if f["fix"] is not None and f["line"] == 10] == [10] * fixed
+
+
 def test_what_nothing_reads_is_better_taken_out(door):
     code = PASSES.format(more="model.log()")
     door.write("train.py", code)
