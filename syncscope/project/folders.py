@@ -28,6 +28,7 @@ SILENT: set[str] = set()
 
 _INSTALLED = "site-packages"
 _PASSED_BY = frozenset((_INSTALLED, "node_modules", "__pycache__"))
+_LEVELS = 5  # folders within one another that are looked into for a package without `__init__`
 # bytes of Python in a project, and files of any kind: of larger ones nothing is said
 _MOST, _MOST_FILES = 60_000_000, 20_000
 
@@ -97,8 +98,9 @@ def offers(package: str, source: bytes) -> bool:
 
 def roots(folder: Path) -> Iterator[Path]:
     """The folders that may be the project of a folder: what is marked as one, then the outermost package, around it or one
-    whose folder it is without being one itself; of what was installed and is no package, what lies beside the others; of
-    scripts in no project, their folder, if one of them trains: it is a whole program then, and no part of one.
+    whose folder it is without being one itself; of what was installed and is no package, what lies beside the others; a package
+    without `__init__` whose own files import it by its name; of scripts in no project, their folder, if one of them trains: it
+    is a whole program then, and no part of one.
     """
     package, above, below, marked = folder, folder, folder, False
     if not (folder / "__init__.py").is_file():
@@ -116,8 +118,20 @@ def roots(folder: Path) -> Iterator[Path]:
         yield package
     elif below != above and is_installed_in(str(above)):
         yield below
-    elif not (marked or is_installed_in(str(folder))) and any(map(_trains, folder.glob("*.py"))):
-        yield folder
+    elif not (marked or is_installed_in(str(folder))):
+        if (named := _package_by_name(folder)) is not None:
+            yield named
+        elif any(map(_trains, folder.glob("*.py"))):
+            yield folder
+
+
+def _package_by_name(folder: Path) -> Path | None:
+    """The folder around, or this one, from which a file in it imports by its name, where no script beside it may, too."""
+    for each in (folder, *folder.parents)[:_LEVELS]:
+        imports = re.compile(rb"^[ \t]*(?:from|import)[ \t]+%b\." % re.escape(each.name.encode()), re.MULTILINE)
+        if each.name and any(imports.search(content(str(path))) for path in each.glob("*.py")):
+            return each if not any(each.parent.glob("*.py")) else None
+    return None
 
 
 def _trains(path: Path) -> bool:

@@ -74,6 +74,15 @@ def test_a_library_of_which_nothing_is_imported_is_for_others_to_import(door):
     assert fixed(door, __init__="", losses=LOSSES, other="import torch\n") == [FOCAL, HELPER]
 
 
+@pytest.mark.parametrize(("script", "told"), [(None, {FOCAL}), ("tools.py", {FOCAL, HELPER})])
+def test_a_package_without_init_is_one_if_its_files_import_it_by_its_name(door, script, told):
+    door.write("lib/net/parts/losses.py", LOSSES)
+    door.write("lib/net/train.py", TRAIN.format(names="Focal", call="Focal()").replace("net.", "net.parts."))
+    if script is not None:
+        door.write(f"lib/{script}", "import net.parts.losses\n")
+    assert {line for _, line, _ in door("lint", "lib/net/parts").lines} - {ASIDE} == told
+
+
 def test_what_is_for_the_host_is_told_in_a_line(door):
     code = """
     import torch
