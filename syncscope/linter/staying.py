@@ -2,7 +2,8 @@
 
 The device still runs empty wherever the host waits in the same pass, and what could be asked for earlier is little. A fix of
 one wait of two is a line to be read and reviewed for what nobody measures; one of three of four is another matter. What a
-function that it calls waits for counts as if it stood there, beside fixes that need a look: a safe one is soon made.
+called function waits for counts as if it stood there, and so does what waits around each call of a function, beside fixes that
+need a look: a safe one is soon made.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ def beside_what_stays(
             and all(written_again(edit, each, view.code) for edit in gone.of(each.span))
         ]
         called = [*_in_calls(function, passes, states, mended, view)]
+        if passes is function.scope:
+            called += _around_calls(function, states, mended, view)
         if staying or called:
             found |= _few(fixes, staying, called, function, passes)
     return found
@@ -103,6 +106,31 @@ def _in_calls(
             if stays and not arms_around(called, site.node):
                 loops = _loops(function, call, passes) + _loops(called, site.node, called.scope)
                 yield _Wait(where, call, _MANY ** min(_DEEPEST, loops))
+
+
+def _around_calls(
+    function: Function, states: Mapping[int, Finding], mended: Collection[int], view: View
+) -> Sequence[_Wait]:
+    """The waits that stay around the calls of a function that its file alone makes, of that call around which the fewest do."""
+    scope = function.scope
+    if not isinstance(scope, ast.FunctionDef):
+        return ()
+    own = scope.name.startswith("_") or view.class_around(scope) is not None
+    found: list[list[_Wait]] = []
+    for call in view.calls.get(scope.name, ()) if own else ():
+        caller = view.of(view.callers.get(call, view.tree))
+        if caller is function or caller.depth > DEEPEST or callee(view, caller, call) is not function:
+            return ()
+        passes = caller.loop(call) or caller.scope
+        beside = [
+            _Wait(f"line {each.place.line}", each.node, _weight([each], caller, passes))
+            for each in caller.sites
+            if id(each) not in mended and _stays(each, states, caller, passes)
+        ]
+        beside += (each for each in _in_calls(caller, passes, states, mended, view) if each.node is not call)
+        found.append([each for each in beside if _may_meet(each.node, call, caller)])
+    fewest = min(found, key=lambda waits: sum(each.weight for each in waits), default=[])
+    return [each._replace(node=scope) for each in fewest]
 
 
 def _few(

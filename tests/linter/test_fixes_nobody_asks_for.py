@@ -244,6 +244,42 @@ def test_what_a_called_function_waits_for_stays_beside_a_fix_that_takes_a_look(d
     assert [f["line"] for f in found if f["fix"] is not None and f["line"] == 10] == [10] * fixed
 
 
+CALLED = """
+import torch
+
+
+def train(model, loader, optimizer):
+    for x in loader:
+        y = {name}(model(x.cuda(non_blocking=True)))
+        {around}
+        y.sum().backward()
+        optimizer.step()
+
+
+def {name}(y: torch.Tensor):
+    y = y * 2
+    {changed}
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "around", "changed", "fixed"),
+    [
+        ("_evened", "model.head(y)", WORTH_A_LOOK, True),
+        ("_evened", "y = model.head(y)[(y > 1).nonzero()]", WORTH_A_LOOK, False),
+        ("_evened", "y = model.head(y)[(y > 1).nonzero()]", SAFE, True),
+        ("evened", "y = model.head(y)[(y > 1).nonzero()]", WORTH_A_LOOK, True),
+        ("_evened", "if model.slow: y = model.head(y)[(y > 1).nonzero()]; y = _evened(y)", WORTH_A_LOOK, False),
+        ("_evened", "model.keep = _evened", WORTH_A_LOOK, True),
+    ],
+)
+def test_what_stays_around_each_call_of_a_function_stays_beside_its_fixes(door, name, around, changed, fixed):
+    door.write("train.py", CALLED.format(name=name, around=around, changed=changed))
+    found = json.loads(door("lint", "--format", "json", "train.py").out)
+    assert [f["line"] for f in found if f["fix"] is not None and f["line"] > 12] == [15] * fixed
+
+
 def test_what_nothing_reads_is_better_taken_out(door):
     code = PASSES.format(more="model.log()")
     door.write("train.py", code)
