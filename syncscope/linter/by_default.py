@@ -38,6 +38,18 @@ _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
+_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Lt: ast.GtE,
+    ast.LtE: ast.Gt,
+    ast.Gt: ast.LtE,
+    ast.GtE: ast.Lt,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
 _NUMBERS = {
     "math.inf": math.inf,
     "torch.inf": math.inf,
@@ -61,11 +73,13 @@ def by_default(finding: Finding, site: Site | None, view: View) -> Finding:
     if (set_once := _set_once(function, site.node)) is not None:
         return cooled(finding, Reason.CONVERTED(ast.unparse(set_once)))
     tests = [*_tests(function, site.node)]
-    rare = next((test for test, needed in tests if _asks_for_little(test, needed)), None)
-    if rare is not None:
-        return cooled(finding, Reason.RARE(ast.unparse(rare)))
-    test = next((test for test, needed in tests if _says_no(test, needed, function)), None)
-    return finding if test is None else cooled(finding, Reason.UNGIVEN(ast.unparse(test)))
+    for test, needed, refused in tests:
+        if not refused and _asks_for_little(test, needed):
+            return cooled(finding, Reason.RARE(_told(test, needed)))
+    for test, needed, _ in tests:
+        if _says_no(test, needed, function):
+            return cooled(finding, Reason.UNGIVEN(_told(test, needed)))
+    return finding
 
 
 def _set_once(function: Function, node: ast.AST) -> ast.expr | None:
@@ -100,17 +114,19 @@ def _set_once(function: Function, node: ast.AST) -> ast.expr | None:
     return None
 
 
-def _tests(function: Function, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
-    """The tests that have to hold, or not to hold, for a node to run."""
+def _tests(function: Function, node: ast.AST) -> Iterator[tuple[ast.expr, bool, bool]]:
+    """The tests that have to hold, or not to hold, for a node to run; and whether all else is refused, with an error: then
+    what the test asks for is what everybody gives.
+    """
     inner = node
     for outer in function.around(node):
         match outer:
-            case ast.If(test=test) if inner is not test:
-                yield test, inner in outer.body
+            case ast.If(test=test, body=body, orelse=orelse) if inner is not test:
+                yield test, inner in body, _raises(orelse if inner in body else body)
             case ast.IfExp(test=test, body=body) if inner is not test:
-                yield test, inner is body
+                yield test, inner is body, False
             case ast.BoolOp(op=op, values=values) if inner in values:
-                yield from ((each, isinstance(op, ast.And)) for each in values[: values.index(inner)])
+                yield from ((each, isinstance(op, ast.And), False) for each in values[: values.index(inner)])
         if isinstance(inner, ast.stmt):
             yield from _left_before(outer, inner)
         inner = outer
@@ -142,14 +158,30 @@ def _is_number_of_rows(node: ast.expr) -> bool:
     return False
 
 
-def _left_before(outer: ast.AST, inner: ast.stmt) -> Iterator[tuple[ast.expr, bool]]:
+def _raises(block: list[ast.stmt]) -> bool:
+    return bool(block) and isinstance(block[-1], ast.Raise)
+
+
+def _told(test: ast.expr, needed: bool) -> str:
+    """What holds where a test does, or does not: `x.shape[0] <= 1` where `x.shape[0] > 1` must not."""
+    match test:
+        case _ if needed:
+            return ast.unparse(test)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return ast.unparse(operand)
+        case ast.Compare(left=left, ops=[op], comparators=compared):
+            return ast.unparse(ast.Compare(left, [_OPPOSITE[type(op)]()], compared))
+    return ast.unparse(ast.UnaryOp(ast.Not(), test))
+
+
+def _left_before(outer: ast.AST, inner: ast.stmt) -> Iterator[tuple[ast.expr, bool, bool]]:
     """The tests before a statement in its block that have to fail for it to be come to."""
     for name in BODIES:
         block = getattr(outer, name, None)
         if isinstance(block, list) and inner in block:
             for each in block[: block.index(inner)]:
                 if isinstance(each, ast.If) and not each.orelse and isinstance(each.body[-1], LEAVES):
-                    yield each.test, False
+                    yield each.test, False, _raises(each.body)
 
 
 def _says_no(test: ast.expr, needed: bool, function: Function) -> bool:

@@ -360,6 +360,41 @@ def test_what_runs_for_one_row_alone_is_told_in_a_line(door, test, fixed):
     assert (found["fix"] is not None, found["also"]) == (fixed, not fixed)
 
 
+LEFT = """
+import torch
+
+
+def training_step(x: torch.Tensor):
+    {left}
+    return x * torch.tensor(0.5, device=x.device)
+"""
+
+
+@pytest.mark.parametrize(
+    ("left", "fixed", "said"),
+    [
+        ("if x.size(0) != 1: raise ValueError", True, "in the training step"),
+        ("if not len(x) == 1: raise ValueError", True, "in the training step"),
+        ("if x.shape[0] > 1: return x.sum()", False, "only when `x.shape[0] <= 1`: there is next to nothing"),
+        ("if x.numel(): return x.sum()", False, "only when `not x.numel()`: there is next to nothing"),
+    ],
+)
+def test_what_is_behind_a_test_runs_where_it_did_not_hold(door, left, fixed, said):
+    """And what an error refuses nobody gives: what is behind that runs for all that is given."""
+    door.write("step.py", LEFT.format(left=left))
+    (found,) = json.loads(door("lint", "--format", "json", "step.py").out)
+    assert (found["fix"] is not None) is fixed
+    assert said in found["heat"]
+
+
+def test_where_all_else_is_refused_an_arm_runs_for_all(door):
+    door.write(
+        "step.py", ROWS.format(test="if x.shape[0] == 1:").replace("    return x.sum()", "    else: raise ValueError")
+    )
+    (found,) = json.loads(door("lint", "--format", "json", "step.py").out)
+    assert found["fix"] is not None
+
+
 GATHERED = """
 import torch
 from torch.utils.data import DataLoader
