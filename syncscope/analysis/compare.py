@@ -23,7 +23,7 @@ from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.rank import device_names
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
-from syncscope.analysis.same_text import moved, place_before, renamed, same_lines, same_recorded, waiting
+from syncscope.analysis.same_text import functions_of, moved, place_before, renamed, same_lines, same_recorded, waiting
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import Key, key_of, key_of_line, summarize
 from syncscope.analysis.window_rates import StepCounts
@@ -93,7 +93,14 @@ def compare(before: Trace, after: Trace, by_work: bool = False) -> Comparison:
         unforeseen=predicted is None and bool(freed) and not wide,
         drift=_drift(before.meta, after.meta),
         renamed=lost,
-        more=new_syncs(pairs, known, texts, (waiting(before), waiting(after)), (StepCounts(one), StepCounts(other))),
+        more=new_syncs(
+            pairs,
+            known,
+            texts,
+            (waiting(before), waiting(after)),
+            (functions_of(before), functions_of(after)),
+            (StepCounts(one), StepCounts(other)),
+        ),
         timed=(one.saving is None and None not in timed, other.saving is None and None not in timed),
         as_recorded=_one_timed(timed),
         devices=devices,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from syncscope.analysis.same_text import at_one_statement, in_one_gap, place_before
+from syncscope.analysis.same_text import at_one_statement, place_before
 from syncscope.analysis.summary import key_of_line
 from syncscope.analysis.window_rates import StepCounts, may_be_alike
 from syncscope.model.report import Line
@@ -16,6 +17,8 @@ Pairs = Sequence[tuple[Line | None, Line | None]]
 Counts = list[tuple[Line, float]]  # by how many a step
 Texts = Mapping[str, Mapping[Place, Place]]
 Waits = tuple[Mapping[Place | None, frozenset[str]], Mapping[Place | None, frozenset[str]]]
+Functions = tuple[Mapping[Place, str], Mapping[Place, str]]
+Alike = Callable[[Line, Line], bool]
 
 SLIGHT = 1e-9  # of a sync: what is left where floats should be equal
 
@@ -25,8 +28,8 @@ class NewSyncs:
     """The lines that have more syncs than before, by how many a step, the most first; and how many a step has more.
 
     Where the texts of lines are not known, a line that moved may look like one that is new: then `surely` is less than `count`.
-    `in_place` has each line that waits where another has gone, which is not called new: it may be the same, rewritten, or waits
-    for the same statement in another operation. `at_times` are lines that wait in some steps only, of which the first recording
+    `in_place` has each line that waits where another has gone, which is not called new: it is the same, rewritten, or waits for
+    the same statement in another operation. `at_times` are lines that wait in some steps only, of which the first recording
     has some that are not counted: neither are they new.
     """
 
@@ -38,17 +41,23 @@ class NewSyncs:
 
 
 def new_syncs(
-    pairs: Pairs, known: Mapping[str, str], texts: Texts, waits: Waits, counts: tuple[StepCounts, StepCounts]
+    pairs: Pairs,
+    known: Mapping[str, str],
+    texts: Texts,
+    waits: Waits,
+    functions: Functions,
+    counts: tuple[StepCounts, StepCounts],
 ) -> NewSyncs:
     """What a step waits for more often, by lines that are the same in both. `known` and `texts` are as in `compare`, `waits`
-    has what is known of the expressions that wait, by the places of either recording, `counts` how often in each step.
+    has what is known of the expressions that wait, by the places of either recording, `functions` those around these places,
+    `counts` how often in each step.
 
     A line of the same text has what it has more, unless that is what two windows of one program may differ by: it waits in some
     steps only, or did so before in those that are not counted. Among the others of one file and op, whose texts are known, what
-    is gone goes against what came if the same expression waits, since one statement may have become two, or stands at the same
-    place among the lines that stayed. Where no texts are known, anything goes against anything. What the device's fallbacks
-    read is no sync of the user's. Whatever is left then is new only in so far as its statement waits more often than before, in
-    any op: one wait of it may have become another.
+    is gone goes against what came if the same expression waits, since one statement may have become two. Where no texts are
+    known, anything goes against anything. What the device's fallbacks read is no sync of the user's. Whatever is left then is
+    new only in so far as its statement waits more often than before, in any op: one wait of it may have become another. Which
+    statement that was has to be sure: a gate that takes one for another lets a new sync through.
     """
     firm, fewer, at_times = list[tuple[Line, float]](), list[tuple[Line, float]](), list[Line]()
     came: dict[tuple[str, str], Counts] = {}
@@ -81,13 +90,12 @@ def new_syncs(
             came.setdefault(key, []).append((b, more))
         else:
             gone.setdefault(key, []).append((line, -more))
-    lines, in_place = firm, list[tuple[Line, Line]]()
+    lines = firm
     for key in dict.fromkeys([*came, *gone]):
         if key[0] in told:
-            left, less, instead = _settled(came.get(key, []), gone.get(key, []), known, texts, waits, is_alike)
-            lines, fewer, in_place = lines + left, fewer + less, in_place + instead
-    lines, instead = _by_statement(lines, fewer, known, texts)
-    in_place += instead
+            left, less = _settled(came.get(key, []), gone.get(key, []), waits, is_alike)
+            lines, fewer = lines + left, fewer + less
+    lines, in_place = _by_statement(lines, fewer, known, texts, functions, is_alike)
     count = surely = sum(more for _, more in lines)
     for key, found in came.items():
         if key[0] not in told:
@@ -99,16 +107,8 @@ def new_syncs(
     return NewSyncs(tuple(ordered), count, surely, tuple(in_place), tuple(at_times))
 
 
-def _settled(
-    came: Counts,
-    gone: Counts,
-    known: Mapping[str, str],
-    texts: Texts,
-    waits: Waits,
-    is_alike: Callable[[Line, Line], bool],
-) -> tuple[Counts, Counts, list[tuple[Line, Line]]]:
-    """What is left of what came, and of what is gone, when one went against the other, and the pairs that stand at the same
-    place."""
+def _settled(came: Counts, gone: Counts, waits: Waits, is_alike: Alike) -> tuple[Counts, Counts]:
+    """What is left of what came, and of what is gone, when one went against the other where the same expression waits."""
 
     def same_wait(a: Line, b: Line) -> bool:
         one, other = (
@@ -116,39 +116,52 @@ def _settled(
         )
         return bool(one and other and one & other)
 
-    def same_gap(a: Line, b: Line) -> bool:
-        return in_one_gap(a.caller or a.place, b.caller or b.place, known, texts)
-
-    in_place: list[tuple[Line, Line]] = []
     left, less = [more for _, more in came], [count for _, count in gone]
-    for alike in (same_wait, same_gap):
-        for (n, (b, _)), (m, (a, _)) in product(enumerate(came), enumerate(gone)):
-            taken = min(left[n], less[m])
-            if taken > SLIGHT and alike(a, b):
-                whole = left[n] == b.count and less[m] == a.count and is_alike(a, b)
-                left[n], less[m] = 0.0 if whole else left[n] - taken, less[m] - taken
-                in_place += [(a, b)] if alike is same_gap else []
-    return _left(came, left), _left(gone, less), in_place
+    for (n, (b, _)), (m, (a, _)) in product(enumerate(came), enumerate(gone)):
+        if left[n] > SLIGHT and less[m] > SLIGHT and same_wait(a, b):
+            left[n], less[m] = _against((b, left[n]), (a, less[m]), is_alike)
+    return _left(came, left), _left(gone, less)
 
 
 def _by_statement(
-    came: Counts, gone: Counts, known: Mapping[str, str], texts: Texts
+    came: Counts, gone: Counts, known: Mapping[str, str], texts: Texts, functions: Functions, is_alike: Alike
 ) -> tuple[Counts, list[tuple[Line, Line]]]:
-    """What is left of what came when what is gone from the same statement went against it, whatever the op, and these pairs."""
+    """What is left of what came when what is gone from the same statement went against it, whatever the op, and these pairs.
+
+    A statement that may be two of the other recording is none of them.
+    """
 
     def same_statement(a: Line, b: Line) -> bool:
         if not at_one_statement(a.place, b.place, known, texts):
             return False
-        return a.caller is b.caller is None or at_one_statement(a.caller, b.caller, known, texts)
+        if a.caller is not b.caller and not at_one_statement(a.caller, b.caller, known, texts):
+            return False
+        one, other = (around.get(its) for around, its in zip(functions, map(_place, (a, b)), strict=True) if its)
+        return one == other
 
+    found = [(n, m) for (n, (b, _)), (m, (a, _)) in product(enumerate(came), enumerate(gone)) if same_statement(a, b)]
+    places = {(_place(gone[m][0]), _place(came[n][0])) for n, m in found}
+    before, after = (Counter(each) for each in zip(*places, strict=True)) if places else (Counter(), Counter())
     in_place: list[tuple[Line, Line]] = []
     left, less = [more for _, more in came], [count for _, count in gone]
-    for (n, (b, _)), (m, (a, _)) in product(enumerate(came), enumerate(gone)):
-        taken = min(left[n], less[m])
-        if taken > SLIGHT and a.op != b.op and same_statement(a, b):
-            left[n], less[m] = left[n] - taken, less[m] - taken
+    for n, m in found:
+        b, a = came[n][0], gone[m][0]
+        if left[n] > SLIGHT and less[m] > SLIGHT and before[_place(a)] == after[_place(b)] == 1:
+            left[n], less[m] = _against((b, left[n]), (a, less[m]), is_alike)
             in_place.append((a, b))
     return _left(came, left), in_place
+
+
+def _place(line: Line) -> Place | None:
+    """The user's line that waits or leads to the wait."""
+    return line.caller or line.place
+
+
+def _against(came: tuple[Line, float], gone: tuple[Line, float], is_alike: Alike) -> tuple[float, float]:
+    """What is left of either: of what came nothing where both are whole lines and it waits no more often but for chance."""
+    (b, more), (a, less) = came, gone
+    whole = more == b.count and less == a.count and a.op == b.op and is_alike(a, b)
+    return 0.0 if whole else more - min(more, less), less - min(more, less)
 
 
 def _left(lines: Counts, counts: Sequence[float]) -> Counts:

@@ -85,25 +85,12 @@ def moved(before: Trace, after: Trace, texts: Mapping[str, Mapping[Place, Place]
 
 def _by_text(trace: Trace) -> dict[tuple[str, str], list[Place]]:
     """The places of which a recording knows the text, by it and by the function around them."""
-    functions = {place: trace.function(code) for code, place in enumerate(trace.places)}
+    functions = functions_of(trace)
     found: dict[tuple[str, str], list[Place]] = {}
     for path, lines in recorded_texts(trace).items():
         for n, (text, *_) in sorted(lines.items()):
             found.setdefault((text, functions.get(Place(path, n), "")), []).append(Place(path, n))
     return found
-
-
-def in_one_gap(
-    before: Place | None, after: Place | None, known: Mapping[str, str], texts: Mapping[str, Mapping[Place, Place]]
-) -> bool:
-    """Whether a line of the first recording and one of the second stand at the same place among the lines that both have: below
-    the same one, or above it."""
-    if before is None or after is None or known.get(after.path) != before.path:
-        return False
-    same = texts.get(after.path, {})
-    one = _neighbours(before, {place: place for place in same.values()})
-    other = _neighbours(after, same)
-    return any(a == b for a, b in zip(one, other, strict=True))
 
 
 def at_one_statement(
@@ -130,6 +117,11 @@ def _neighbours(place: Place, same: Mapping[Place, Place]) -> tuple[Place | None
     above = max((p for p in same if p.line < place.line), key=lambda p: p.line, default=None)
     below = min((p for p in same if p.line > place.line), key=lambda p: p.line, default=None)
     return above and same[above], below and same[below]
+
+
+def functions_of(trace: Trace) -> dict[Place, str]:
+    """The function around each place of a recording; "" where that is not known."""
+    return {place: trace.function(code) for code, place in enumerate(trace.places)}
 
 
 def waiting(trace: Trace) -> dict[Place | None, frozenset[str]]:

@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 from drawn import Device
 
 
-def recorded(waits, texts):
-    """Six steps in which these lines wait: of each the op and how often; two others do so, too, in every recording."""
+def recorded(waits, texts, functions=None):
+    """Six steps in which these lines wait: of each the op and how often, and the function around it where that is known."""
     step = [("launch", 0, 5_000_000)]
     ops = {}
     for line, op, count in waits:
@@ -28,7 +28,8 @@ def recorded(waits, texts):
     for row in reads.tolist():
         name[row] = names.index(ops[trace.places[trace.place[row]].line], len(trace.names))
     lines = {str(line): text for line, text in texts.items()}
-    return replace(trace, names=names, name=name, meta=trace.meta | {"lines": {"train.py": lines}})
+    around = tuple((functions or {}).get(place.line, "") for place in trace.places)
+    return replace(trace, names=names, name=name, functions=around, meta=trace.meta | {"lines": {"train.py": lines}})
 
 
 def loop(*waits, at=0, texts=None):
@@ -81,3 +82,37 @@ def test_what_a_statement_waits_more_is_new_though_another_changed_its_operation
     assert code == 1
     assert "1 sync per step is new" in err
     assert "train.py:40: nonzero: +1 per step" in err
+
+
+def alone(*waits, **functions):
+    """Steps in which only these lines wait, each in its own expression."""
+    around = {int(line[1:]): name for line, name in functions.items()}
+    texts = {line: f"{around[line]}{line} {op}{around[line]}{line}" for line, op, _ in waits}
+    return recorded(waits, texts, around)
+
+
+def test_a_wait_of_another_function_and_another_expression_is_new_whatever_is_gone(tmp_path):
+    before = alone((5, "item", 8), _5="pick")
+    after = alone((13, "item", 1), _13="main")
+    code, err = gated(tmp_path, before, after, "--max-new-syncs", "0")
+    assert code == 1
+    assert "train.py:13: item: +1 per step" in err
+    assert "it is not counted as new" not in compared(tmp_path, before, after)[1]
+    there = alone((5, "item", 1), _5="main")
+    assert gated(tmp_path, before, there, "--max-new-syncs", "0")[0] == 1, "nor if it is at a line of that number"
+
+
+@pytest.mark.parametrize("op", ["item", "nonzero"])
+def test_one_line_is_where_two_others_are_in_none_of_them(tmp_path, op):
+    before = loop((41, op, 8), at=4)
+    after = loop((42, "item", 1), (44, "item", 1), at=8, texts={42: "a b", 44: "c d"})
+    code, err = gated(tmp_path, before, after, "--max-new-syncs", "0")
+    assert code == 1
+    assert err.startswith("2 syncs per step are new")
+    assert "it is not counted as new" not in compared(tmp_path, before, after)[1]
+
+
+def test_a_line_that_only_moved_within_its_function_is_not_new(tmp_path):
+    before = recorded([(5, "item", 1)], {5: "aa cc"}, {5: "main"})
+    after = recorded([(19, "item", 1)], {19: "bb cc"}, {19: "main"})
+    assert gated(tmp_path, before, after, "--max-new-syncs", "0") == (0, "")
