@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection, Iterator
 
 from syncscope.model.fact import UNKNOWN, Emitted, Fact
 from syncscope.model.ops import Op
 from syncscope.project import conventions
 from syncscope.project.modules import ProjectFunction
 from syncscope.project.of_file import kept
+from syncscope.project.syntax import walk
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.facts import (
     ARRAY,
@@ -142,11 +144,25 @@ def outer_of(function: ProjectFunction) -> Frame | None:
 
 
 def used(function: ProjectFunction) -> dict[str, int]:
-    """How the names of a function are used."""
+    """How the names of a function are used, a parameter until it is bound anew: the rest tells nothing of what is given."""
     if function.used is None:
         node = function.node
-        function.used = usage_of(function.module.parsed).between(node.lineno, node.end_lineno or node.lineno)
+        usage = usage_of(function.module.parsed)
+        function.used = usage.between(node.lineno, node.end_lineno or node.lineno)
+        for name, line in _bound_anew(node, function.used):
+            if name not in usage.between(node.lineno, line):
+                function.used.pop(name, None)
     return function.used
+
+
+def _bound_anew(node: ast.FunctionDef | ast.AsyncFunctionDef, names: Collection[str]) -> Iterator[tuple[str, int]]:
+    """The parameters among names that a function binds anew in each call, to what is not made of them, and the line of that."""
+    parameters = {each.arg for each in walk(node.args) if isinstance(each, ast.arg)}
+    for each in node.body:
+        match each:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in parameters and name in names:
+                if not any(isinstance(part, ast.Name) and part.id == name for part in walk(value)):
+                    yield name, each.end_lineno or each.lineno
 
 
 def finish(frame: Frame) -> None:

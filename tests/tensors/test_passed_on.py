@@ -284,6 +284,40 @@ CASES = {
             total = Kept.apply(x, scale, 2.0)
             return found if total.isnan().any() else float(Apart.apply(total, 3))  # waits: condition  # waits: float
     """,
+    "what a function of autograd is given, and what has its name later": """
+        class Root(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, inverse, root):
+                ctx.inverse = inverse
+                root = root.exp()
+                ctx.root = root
+                inverse = torch.empty(0, device=x.device)
+                if ctx.inverse:
+                    inverse = x / root.unsqueeze(-2)
+                inverse = inverse.squeeze(0) if inverse.numel() else inverse
+                if inverse.sum():  # waits: condition
+                    return inverse
+                return root
+
+            @staticmethod
+            def backward(ctx, grad):
+                inverse = grad.clone().unsqueeze(0)
+                if not ctx.inverse:
+                    inverse = inverse / 2
+                return (inverse if ctx.root else grad), None, None  # waits: condition
+
+        def rooted(factory, x: torch.Tensor):
+            return Root.apply(factory(x), True, x), Root.apply(x, factory.inverse, x)
+
+        def anew(scale, shift, x: torch.Tensor):
+            if scale:
+                x = x * 2
+            scale = x.mean()
+            if shift:  # waits: condition
+                x = x + shift.unsqueeze(0)
+            shift = x.mean()
+            return x * scale.unsqueeze(0) + shift.unsqueeze(0)
+    """,
     "made on the host by one arm": """
         def weighted(x: torch.Tensor, device, quick):
             if quick:
