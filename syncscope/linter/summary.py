@@ -64,7 +64,10 @@ class _Command:
         count = sum(len(mended.applied) for _, mended in done)
         lines = sum(changed_lines(before, mended.raw) for before, mended in done)
         where = f" in {plural(lines, 'line')}" if lines != count else ""
-        yield f"{'would make' if self.dry else 'made'} {plural(count, 'fix', 'fixes')}{where}"
+        behind = self._behind_all()
+        further = behind[Safety.SAFE] + (behind[Safety.UNSAFE] if self.unsafe else 0)
+        more = f"; {further} more in steps with --all" if further else ""
+        yield f"{'would make' if self.dry else 'made'} {plural(count, 'fix', 'fixes')}{where}{more}"
         for _, mended in done:
             yield from mended.refused
 
@@ -131,8 +134,11 @@ class _Command:
 
     def behind(self) -> Counter[Safety]:
         """The fixes that are only shown where all findings are asked for, where these are looked at."""
+        return self._behind_all() if self.dry and not self.fixed else Counter()
+
+    def _behind_all(self) -> Counter[Safety]:
         linted = self.linted
-        if not self.dry or self.fixed or not linted.in_files or linted.files.first.all:
+        if not linted.in_files or linted.files.first.all:
             return Counter()
         return behind_all(linted.files, linted.found, linted.also)
 

@@ -231,3 +231,30 @@ def test_a_diff_says_how_many_fixes_all_shows_and_which_command_shows_them(door)
     assert "read 2 numbers at once" not in ran.out
     assert "read 2 numbers at once" in door("lint", "--diff", "--all", "notes.py").out
     assert "--diff --all" not in door("lint", "--diff", "--all", "notes.py").err
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--fix",), "made 0 fixes; 1 more in steps with --all"),
+        (("--fix", "--diff"), "would make 0 fixes; 1 more in steps with --all"),
+        (("--fix", "--unsafe-fixes"), "made 0 fixes; 2 more in steps with --all"),
+        (("--all", "--fix", "--unsafe-fixes"), "made 2 fixes"),
+    ],
+)
+def test_fixes_made_say_how_many_all_would_make(door, asked, said):
+    door.write(
+        "notes.py",
+        """
+        import torch
+
+
+        def training_step(self, x: torch.Tensor, device):
+            if x.shape[0] == 1:
+                x = x + torch.zeros(3).to(device)
+            if len(x) == 1:
+                x = x * torch.tensor(0.5, device=x.device)
+            return x
+        """,
+    )
+    assert said in door("lint", *asked, "notes.py").err.splitlines()
