@@ -11,6 +11,7 @@ import ast
 import builtins
 import re
 from collections.abc import Generator, Iterable, Iterator
+from itertools import takewhile
 
 from syncscope.codemod.callees import callee
 from syncscope.codemod.evaluated import LEAVES, Step, Within, elsewhere, evaluated
@@ -67,6 +68,9 @@ def drained_by(view: View, site: Site) -> Iterator[Site]:
     if at is None:
         return
     around, left = order[at][1], _Left()
+    earlier = takewhile(lambda each: each is not site, function.sites)
+    # `x.narrow(0, start, length)` reads two numbers
+    yield from (each for each in earlier if each.node is site.node and _drains(function, each))
     yield from _backwards(view, function, map(order.__getitem__, range(at - 1, -1, -1)), around, left, 0)
     outermost = next((each for each in around if each.loops), None)
     if outermost is None or not _only_reads(function, order, outermost):

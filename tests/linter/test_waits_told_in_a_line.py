@@ -258,3 +258,25 @@ def test_fixes_made_say_how_many_all_would_make(door, asked, said):
         """,
     )
     assert said in door("lint", *asked, "notes.py").err.splitlines()
+
+
+def test_of_two_waits_of_one_call_one_is_told_whole(door):
+    door.write(
+        "model.py",
+        """
+        import torch
+
+
+        def training_step(x: torch.Tensor, sizes):
+            at, sizes = 0, torch.tensor(sizes, device=x.device)
+            for size in sizes:
+                part = x.narrow(0, at, size)
+                at += size
+            return part
+        """,
+    )
+    found = json.loads(door("lint", "--format", "json", "model.py").out)
+    assert [(f["rule"], f["also"]) for f in found if f["line"] == 8] == [
+        ("tensor-as-scalar-argument", False),
+        ("tensor-as-size", True),
+    ]
