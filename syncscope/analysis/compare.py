@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import cast
 
 import numpy as np
@@ -17,7 +18,7 @@ from syncscope.analysis.errors import half_interval_of_median, half_interval_of_
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of, too_wide
 from syncscope.analysis.hosts import Recorder
-from syncscope.analysis.new_syncs import new_syncs
+from syncscope.analysis.new_syncs import new_syncs, rewritten, same_wait
 from syncscope.analysis.pace import pace
 from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.rank import device_names
@@ -54,7 +55,18 @@ def compare(before: Trace, after: Trace, by_work: bool = False) -> Comparison:
         for trace, time in zip((before, after), timed, strict=True)
     )
     known, texts = _matched_files(one, other, before, after)
-    pairs = _pairs(one.lines, other.lines, known, texts)
+    waits, functions = (waiting(before), waiting(after)), (functions_of(before), functions_of(after))
+
+    def may_be_one(came: Sequence[Line], gone: Sequence[Line]) -> set[tuple[int, int]]:
+        """Which lines, none of which stands in both, may be one: any of which no text is known."""
+        sure = set(rewritten(came, gone, known, texts, functions))
+        return sure | {
+            (n, m)
+            for (n, b), (m, a) in product(enumerate(came), enumerate(gone))
+            if b.place is None or b.place.path not in texts or same_wait(a, b, waits)
+        }
+
+    pairs = _pairs(one.lines, other.lines, known, texts, may_be_one)
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after, slight))
@@ -97,8 +109,8 @@ def compare(before: Trace, after: Trace, by_work: bool = False) -> Comparison:
             pairs,
             known,
             texts,
-            (waiting(before), waiting(after)),
-            (functions_of(before), functions_of(after)),
+            waits,
+            functions,
             (StepCounts(one), StepCounts(other)),
         ),
         timed=(one.saving is None and None not in timed, other.saving is None and None not in timed),
@@ -240,9 +252,10 @@ def _pairs(
     after: tuple[Line, ...],
     known: Mapping[str, str],
     texts: Mapping[str, Mapping[Place, Place]],
+    may_be_one: Callable[[Sequence[Line], Sequence[Line]], set[tuple[int, int]]],
 ) -> list[tuple[Line | None, Line | None]]:
     """Lines that are the same: first those at the same place, or of the same text where `texts` knows it, then those of one op
-    and file, in order."""
+    and file that likely are, in order."""
     left = [line for line in before if line.count]
     found: list[tuple[Line | None, Line | None]] = []
     rest = []
@@ -257,8 +270,10 @@ def _pairs(
             left.remove(match)
             found.append((match, line))
     left.sort(key=_line)
-    for line in sorted(rest, key=_line):
-        match = _first(line, left, known, texts)
+    rest.sort(key=_line)
+    possible, gone = may_be_one(rest, left), list(enumerate(left))
+    for n, line in enumerate(rest):
+        match = _first(line, [a for m, a in gone if (n, m) in possible and a in left], known, texts)
         if match is not None:
             left.remove(match)
         found.append((match, line))

@@ -107,18 +107,42 @@ def new_syncs(
     return NewSyncs(tuple(ordered), count, surely, tuple(in_place), tuple(at_times))
 
 
+def same_wait(a: Line, b: Line, waits: Waits) -> bool:
+    """Whether an expression waits in a line of the first recording and in one of the second."""
+    one, other = (frozenset() if line.caller else its.get(line.place) for line, its in zip((a, b), waits, strict=True))
+    return bool(one and other and one & other)
+
+
+def _same_statement(a: Line, b: Line, known: Mapping[str, str], texts: Texts, functions: Functions) -> bool:
+    """Whether a line of the second recording may be one of the first, rewritten: in its function and at its place there."""
+    if not at_one_statement(a.place, b.place, known, texts):
+        return False
+    if a.caller is not b.caller and not at_one_statement(a.caller, b.caller, known, texts):
+        return False
+    one, other = (around.get(its) for around, its in zip(functions, map(_place, (a, b)), strict=True) if its)
+    return one == other
+
+
+def rewritten(
+    came: Sequence[Line], gone: Sequence[Line], known: Mapping[str, str], texts: Texts, functions: Functions
+) -> list[tuple[int, int]]:
+    """Which lines that came are lines that are gone, rewritten. A statement that may be two of the other recording
+    is none of them."""
+    found = [
+        (n, m)
+        for (n, b), (m, a) in product(enumerate(came), enumerate(gone))
+        if _same_statement(a, b, known, texts, functions)
+    ]
+    places = {(_place(gone[m]), _place(came[n])) for n, m in found}
+    before, after = (Counter(pair[side] for pair in places) for side in (0, 1))
+    return [(n, m) for n, m in found if before[_place(gone[m])] == after[_place(came[n])] == 1]
+
+
 def _settled(came: Counts, gone: Counts, waits: Waits, is_alike: Alike) -> tuple[Counts, Counts]:
     """What is left of what came, and of what is gone, when one went against the other where the same expression waits."""
-
-    def same_wait(a: Line, b: Line) -> bool:
-        one, other = (
-            frozenset() if line.caller else its.get(line.place) for line, its in zip((a, b), waits, strict=True)
-        )
-        return bool(one and other and one & other)
-
     left, less = [more for _, more in came], [count for _, count in gone]
     for (n, (b, _)), (m, (a, _)) in product(enumerate(came), enumerate(gone)):
-        if left[n] > SLIGHT and less[m] > SLIGHT and same_wait(a, b):
+        if left[n] > SLIGHT and less[m] > SLIGHT and same_wait(a, b, waits):
             left[n], less[m] = _against((b, left[n]), (a, less[m]), is_alike)
     return _left(came, left), _left(gone, less)
 
@@ -126,27 +150,13 @@ def _settled(came: Counts, gone: Counts, waits: Waits, is_alike: Alike) -> tuple
 def _by_statement(
     came: Counts, gone: Counts, known: Mapping[str, str], texts: Texts, functions: Functions, is_alike: Alike
 ) -> tuple[Counts, list[tuple[Line, Line]]]:
-    """What is left of what came when what is gone from the same statement went against it, whatever the op, and these pairs.
-
-    A statement that may be two of the other recording is none of them.
-    """
-
-    def same_statement(a: Line, b: Line) -> bool:
-        if not at_one_statement(a.place, b.place, known, texts):
-            return False
-        if a.caller is not b.caller and not at_one_statement(a.caller, b.caller, known, texts):
-            return False
-        one, other = (around.get(its) for around, its in zip(functions, map(_place, (a, b)), strict=True) if its)
-        return one == other
-
-    found = [(n, m) for (n, (b, _)), (m, (a, _)) in product(enumerate(came), enumerate(gone)) if same_statement(a, b)]
-    places = {(_place(gone[m][0]), _place(came[n][0])) for n, m in found}
-    before, after = (Counter(each) for each in zip(*places, strict=True)) if places else (Counter(), Counter())
+    """What is left of what came when what is gone from the same statement went against it, whatever the op, and these pairs."""
+    found = rewritten([b for b, _ in came], [a for a, _ in gone], known, texts, functions)
     in_place: list[tuple[Line, Line]] = []
     left, less = [more for _, more in came], [count for _, count in gone]
     for n, m in found:
         b, a = came[n][0], gone[m][0]
-        if left[n] > SLIGHT and less[m] > SLIGHT and before[_place(a)] == after[_place(b)] == 1:
+        if left[n] > SLIGHT and less[m] > SLIGHT:
             left[n], less[m] = _against((b, left[n]), (a, less[m]), is_alike)
             in_place.append((a, b))
     return _left(came, left), in_place

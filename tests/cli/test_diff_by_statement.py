@@ -97,7 +97,10 @@ def test_a_wait_of_another_function_and_another_expression_is_new_whatever_is_go
     code, err = gated(tmp_path, before, after, "--max-new-syncs", "0")
     assert code == 1
     assert "train.py:13: item: +1 per step" in err
-    assert "it is not counted as new" not in compared(tmp_path, before, after)[1]
+    said = compared(tmp_path, before, after)[1]
+    assert "it is not counted as new" not in said
+    assert "gone train.py:5 item" in said
+    assert "new train.py:13 item" in said
     there = alone((5, "item", 1), _5="main")
     assert gated(tmp_path, before, there, "--max-new-syncs", "0")[0] == 1, "nor if it is at a line of that number"
 
@@ -109,7 +112,10 @@ def test_one_line_is_where_two_others_are_in_none_of_them(tmp_path, op):
     code, err = gated(tmp_path, before, after, "--max-new-syncs", "0")
     assert code == 1
     assert err.startswith("2 syncs per step are new")
-    assert "it is not counted as new" not in compared(tmp_path, before, after)[1]
+    said = compared(tmp_path, before, after)[1]
+    assert "it is not counted as new" not in said
+    assert f"gone train.py:41 {op}" in said
+    assert all(f"new train.py:{line} item" in said for line in (42, 44))
 
 
 def test_a_line_that_only_moved_within_its_function_is_not_new(tmp_path):
