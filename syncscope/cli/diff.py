@@ -23,7 +23,8 @@ FORMATS = ("terminal", "json", "html", "markdown", "github")
     "--max-slowdown",
     "most_slower",
     when="a step of AFTER is surely longer than one of BEFORE by more than that, in percent: 5%. Exit 2 when it "
-    "may be 10 % of a step above that, for steps vary too much to judge, and not every step of AFTER is shorter",
+    "may be 10 % of a step above that, for steps vary too much to judge, and not every step of AFTER is shorter, or only as a "
+    "faster machine made them so",
 )
 @_limits.number("--max-new-syncs", "most_new", when="a step of AFTER has more than N syncs that one of BEFORE has not")
 def command(
