@@ -185,9 +185,10 @@ EXAMPLES = (
         """
         import torch
 
-        def forward(x: torch.Tensor, tau, rounds: int):
-            taus = [float(tau)] * rounds if isinstance(tau, float) else [float(t) for t in tau]  # !
-            return x * sum(taus)
+        def forward(x: torch.Tensor, taus: list[torch.Tensor]):
+            for tau in taus:
+                x = x * float(tau.sum() + x.sum())  # !
+            return x
         """,
         rule="host-read",
     ),
