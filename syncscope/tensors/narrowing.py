@@ -281,7 +281,7 @@ def proved(frame: Frame, name: str, test: ast.expr) -> Fact:
     if now.kind is not TENSOR:
         return Fact(TENSOR, confidence=3, why=test, ref=Tag.PROVED)
     if isinstance(now.ref, Either) and any(one.kind is SCALAR for one in now.ref.facts):
-        return now.but(confidence=0)  # an option that is mostly given as a number, as long as nobody here passes a tensor
+        return now.but(confidence=0)  # mostly given as a number, as long as nobody here passes a tensor
     ref = Tag.PROVED if now.ref in (None, Tag.ROW) or isinstance(now.ref, Either) else now.ref
     if now.confidence == 3:
         return Fact(TENSOR, now.dtype, now.device, now.shape, now.ndim, 3, now.provenance, ref=ref, source=now.source)
