@@ -1,0 +1,181 @@
+"""Fixes of which a step gains little: beside a wait that stays, of what nothing reads, or longer than they help."""
+
+import json
+
+import pytest
+
+PASSES = """
+import torch
+
+
+def train(model, loader, optimizer):
+    for x in loader:
+        y = model(x)
+        scale = torch.zeros(3).to(y.device)
+        y.sum().backward()
+        {more}
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "fixed"),
+    [
+        ("torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)", True),
+        ("while (y > 1).any(): y = y / 2", False),
+        ("if model.slow: model.shrink((y > 1).nonzero())", False),
+        ("if x.shape[0] % 7 == 0: raise ValueError((y > 1).nonzero())", True),
+        ("model.shrink((y > 1).nonzero())", False),
+    ],
+)
+def test_a_fix_beside_a_wait_that_stays_is_left_to_people(door, more, fixed):
+    door.write("train.py", PASSES.format(more=f"{more}; model.use(scale)"))
+    found = json.loads(door("lint", "--format", "json", "train.py").out)
+    (zeros,) = (f for f in found if f["line"] == 8)
+    assert zeros["hot"]
+    assert (zeros["fix"] is not None) is fixed
+
+
+CALLS = """
+import torch
+
+from lib.solve import halved
+
+
+def train(model, loader, optimizer):
+    for x in loader:
+        y = model(x.cuda(non_blocking=True))
+        {changed}
+        y = {called}(model.head(y))
+        y.sum().backward()
+        optimizer.step()
+
+
+def clipped(y: torch.Tensor):
+    while (y > 1).any():
+        y = y / 2
+    return y
+
+
+def kept(y: torch.Tensor):
+    if y.shape[0] > 3:
+        y = torch.stack([y, y])[(y > 1).nonzero()]
+    return y
+"""
+SOLVE = """
+import torch
+
+
+def halved(y: torch.Tensor):
+    for _ in range(9):
+        y = y / 2
+        if (y < 1).all():
+            break
+    return y
+"""
+WORTH_A_LOOK, SAFE = "y[y < 0.5] = y.mean()", "y = y * torch.zeros(3).to(y.device)"
+
+
+@pytest.mark.parametrize(
+    ("changed", "called", "fixed"),
+    [
+        (WORTH_A_LOOK, "model.shrink", True),
+        (WORTH_A_LOOK, "kept", True),
+        (WORTH_A_LOOK, "clipped", False),
+        (WORTH_A_LOOK, "halved", False),
+        (SAFE, "clipped", True),
+    ],
+)
+def test_what_a_called_function_waits_for_stays_beside_a_fix_that_takes_a_look(door, changed, called, fixed):
+    door.write("lib/__init__.py", "")
+    door.write("lib/solve.py", SOLVE)
+    door.write("lib/train.py", CALLS.format(changed=changed, called=called))
+    found = json.loads(door("lint", "--format", "json", "lib/train.py").out)
+    assert [f["line"] for f in found if f["fix"] is not None and f["line"] == 10] == [10] * fixed
+
+
+CALLED = """
+import torch
+
+
+def train(model, loader, optimizer):
+    for x in loader:
+        y = {name}(model(x.cuda(non_blocking=True)))
+        {around}
+        y.sum().backward()
+        optimizer.step()
+
+
+def {name}(y: torch.Tensor):
+    y = y * 2
+    {changed}
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "around", "changed", "fixed"),
+    [
+        ("_evened", "model.head(y)", WORTH_A_LOOK, True),
+        ("_evened", "y = model.head(y)[(y > 1).nonzero()]", WORTH_A_LOOK, False),
+        ("_evened", "y = model.head(y)[(y > 1).nonzero()]", SAFE, True),
+        ("evened", "y = model.head(y)[(y > 1).nonzero()]", WORTH_A_LOOK, True),
+        ("_evened", "if model.slow: y = model.head(y)[(y > 1).nonzero()]; y = _evened(y)", WORTH_A_LOOK, False),
+        ("_evened", "model.keep = _evened", WORTH_A_LOOK, True),
+    ],
+)
+def test_what_stays_around_each_call_of_a_function_stays_beside_its_fixes(door, name, around, changed, fixed):
+    door.write("train.py", CALLED.format(name=name, around=around, changed=changed))
+    found = json.loads(door("lint", "--format", "json", "train.py").out)
+    assert [f["line"] for f in found if f["fix"] is not None and f["line"] > 12] == [15] * fixed
+
+
+def test_what_nothing_reads_is_better_taken_out(door):
+    code = PASSES.format(more="model.log()")
+    door.write("train.py", code)
+    (found,) = json.loads(door("lint", "--format", "json", "train.py").out)
+    assert found["hot"]
+    assert found["fix"] is None
+    door.write("train.py", code.replace("scale =", "scale = 1.0\n        scale +="))
+    assert all(each["fix"] is None for each in json.loads(door("lint", "--format", "json", "train.py").out))
+    door.write("train.py", code.replace("model.log()", "model.log(scale)"))
+    (found,) = json.loads(door("lint", "--format", "json", "train.py").out)
+    assert found["fix"] is not None
+
+
+WRITES = """
+import torch
+
+
+def training_step(x: torch.Tensor, rows: torch.Tensor, n: int):
+    kept, wide = torch.zeros(n, device=x.device), torch.zeros(n, n, device=x.device)
+    {write}
+    return (kept * wide * x).sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("write", "fixed"),
+    [
+        ("kept[0] = 1.0", True),
+        ("for i in range(n): kept[i] = 1.0", False),
+        ("wide[rows, rows] = 1.0", False),
+    ],
+)
+def test_numbers_that_are_written_one_by_one_or_read_worse_are_left_to_people(door, write, fixed):
+    door.write("step.py", WRITES.format(write=write))
+    (found,) = json.loads(door("lint", "--format", "json", "step.py").out)
+    assert found["hot"]
+    assert (found["fix"] is not None) is fixed
+
+
+def test_code_that_becomes_much_longer_is_left_to_people(door):
+    reads = "".join(f"\n        x[:, {n}].max().item(), x[:, {n}].min().item()," for n in range(6))
+    code = (
+        f"import torch\n\n\ndef training_step(model, x: torch.Tensor):\n    model.note({reads})\n    return x.sum()\n"
+    )
+    door.write("step.py", code)
+    for asked, fixed in (((), False), (("--all",), True)):
+        found = json.loads(door("lint", "--format", "json", *asked, "step.py").out)
+        assert all(each["hot"] for each in found)
+        assert any(each["fix"] is not None for each in found) is fixed
