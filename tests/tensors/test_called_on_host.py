@@ -4,6 +4,19 @@ import pytest
 from tensors.marked import marks, waits
 
 CASES = {
+    "a number that may be a tensor, and nobody passes one": """
+        def low(bits: torch.Tensor, signed: bool | torch.Tensor):
+            sign = signed.item() if isinstance(signed, torch.Tensor) else signed
+            return -bits if sign else bits
+    """,
+    "a number that may be a tensor, and is": """
+        def penalty(x: torch.Tensor, weight: float | torch.Tensor):
+            scale = weight.item() if isinstance(weight, torch.Tensor) else weight  # waits: item
+            return x * scale
+
+        def loss(x: torch.Tensor, target: torch.Tensor):
+            return penalty(x, (target > 0).float().mean()).sum()
+    """,
     "what is called only for tensors of the host": """
         class Scaler:
             def _unscale_cpu_(self, grads: list[torch.Tensor], scale: torch.Tensor):
