@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.analysis.absent import absent
 from syncscope.analysis.errors import half_interval
 from syncscope.analysis.evenness import HARDLY, are_even
 from syncscope.analysis.job_verdict import job_verdict, of_one_rank, steps_met, why_none
@@ -52,7 +53,8 @@ class JobReport:
     many collectives were not found on all ranks that take part, and `untold` how long their kernels lasted on all ranks, in the
     steps that all have and in all: nobody knows how much of that were waits. Where no step is `marked`, the whole recording
     stands in place of a step. The ranks are `even` where none makes the others wait more than chance has it, or hardly any;
-    None where too few steps were recorded to tell.
+    None where too few steps were recorded to tell. `world` is how many ranks the job has, 0 where no recording says that, and
+    `missing` are those of which none is here, where the recordings say which they are of.
     """
 
     ranks: tuple[RankLine, ...]
@@ -69,6 +71,13 @@ class JobReport:
     untold: float = 0.0
     marked: bool = True
     even: bool | None = None
+    world: int = 0
+    missing: tuple[int, ...] = ()
+
+    @property
+    def here(self) -> str:
+        """How many ranks are here, of as many as there are: `7 of 8`."""
+        return f"{len(self.ranks)} of {self.world:,}" if len(self.ranks) < self.world else str(len(self.ranks))
 
 
 def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
@@ -77,6 +86,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     Raises:
         UserError: there is no rank, two have one number, or they cannot be of one job.
     """
+    gone = absent(ranks)
     ranks = in_order(ranks)
     joint = JointReplay(ranks)
     members, unforeseen = _lines(ranks)
@@ -131,9 +141,8 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         plan=tuple(position[i] for i in plan),
         verdict=of_one_rank(ranks[0], others)
         if others > 0
-        else job_verdict(
-            value.step, saving, between, why_none(value.error, doubtful, cut, uncoupled), rows, joint, even
-        )
+        else (gone.told + " ").lstrip()
+        + job_verdict(value.step, saving, between, why_none(value.error, doubtful, cut, uncoupled), rows, joint, even)
         + _unforeseen(lines),
         notes=(*joint.notes, *_longer_steps(rows, value)),
         saving_range=between,
@@ -141,6 +150,8 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         untold=joint.untold(),
         marked=bool(joint.steps),
         even=even,
+        world=gone.world,
+        missing=gone.numbers,
     )
 
 

@@ -140,10 +140,6 @@ class JointReplay:
         said = [*found, *self._unmatched()]
         if apart := self._apart():
             said.append(apart)
-        world = max((rank.world for rank in ranks), default=0)
-        if world > len(ranks):
-            are = "is" if len(ranks) == 1 else "are"
-            said.append(f"{len(ranks)} of {world:,} ranks {are} here: what the others did is not seen")
         said += [*self._uneven(), *self._behind()]
         if not self._who:
             said.append("no collective was found: the ranks are taken as independent")

@@ -149,13 +149,18 @@ def _known_here(found: Answer, report: Report) -> str:
 
 
 def as_findings(lines: Sequence[Line | JobLine], path: str, given: Iterable[GivenLimit]) -> tuple[Finding, ...]:
-    """Those that do not hold, for formats of findings alone: an error, at the line that waits most, else at the recording."""
+    """Those that do not hold, for formats of findings alone: an error, at the line that waits most, else at the recording. Of
+    one that is `at` a recording it is that, and of one that holds what it does not count is a note."""
     first = max((line for line in lines if line.place), key=lambda line: line.count, default=None)
-    at = first.place if first is not None and first.place else Place(path, 1)
-    places = [(at if limit.broken else Place(path, 1), limit) for limit in given if limit.held is not True]
-    return tuple(
-        Finding(LIMIT, place, 1, place.line, 1, Span(0, 0), limit.told, 3, severity="error") for place, limit in places
-    )
+    most = first.place if first is not None and first.place else Place(path, 1)
+    found = []
+    for limit in given:
+        if limit.held and not limit.aside:
+            continue
+        place = Place(limit.at or path, 1) if limit.at or not limit.broken else most
+        severity = "note" if limit.held else "error"
+        found.append(Finding(LIMIT, place, 1, place.line, 1, Span(0, 0), limit.told, 3, severity=severity))
+    return tuple(found)
 
 
 def in_no_file(findings: Iterable[Finding]) -> str:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 WAIT = "--max-wait-for-rank"
 EXPECT = "--expect"
-NAMED = 8  # missing ranks
 FEW_STEPS = "how far steps vary is not known of fewer than four", "`syncscope run --active 24` records more"
 HARDLY = 0.01  # of a step that others wait, from which a late start is worth a word
 
@@ -40,20 +39,23 @@ def limits(
     if missing is not None and not given:
         yield GivenLimit(f"{EXPECT} {expect}", unjudged=missing)
     for limit in given:
-        yield GivenLimit(limit.option, unjudged=missing) if missing is not None and limit.held else limit
+        yield (
+            replace(limit, unjudged=missing, aside="", at="")
+            if missing is not None and limit.held is not False
+            else limit
+        )
 
 
 def _missing(ranks: Sequence[Rank], expect: int | None) -> UserError | None:
     """What to say where fewer ranks are here than are expected, else than the recordings say the job has."""
-    wanted = expect or max((rank.world for rank in ranks), default=0)
-    if len(ranks) >= wanted:
+    from syncscope.analysis.absent import absent
+
+    job = absent(ranks, expect)
+    if not job.known:
         return None
-    are = "is" if len(ranks) == 1 else "are"
-    absent = sorted(set(range(wanted)) - {rank.number for rank in ranks})
-    named = ", ".join(map(str, absent[:NAMED])) + (f" and {len(absent) - NAMED} more" if len(absent) > NAMED else "")
-    which = f"; missing: {named}" if all(rank.number >= 0 for rank in ranks) and expect is None else ""
+    which = f"; missing: {job.named}" if job.numbers else ""
     return UserError(
-        f"{len(ranks)} of {wanted:,} ranks {are} here{which}",
+        f"{job.here} of {job.world:,} ranks {'is' if job.here == 1 else 'are'} here{which}",
         f"name the traces of all ranks, or say how many there are: {EXPECT} {len(ranks)}",
     )
 
@@ -75,7 +77,10 @@ def _given(
         limit = judged(
             f"{WAIT} {100 * most_wait:g}%", lambda: _wait(found, ranks, most_wait), lambda: _longest_wait(found, ranks)
         )
-        yield replace(limit, aside=_late_starts(found, ranks))
+        waited, _ = waited_for(found, ranks)
+        longest = max(waited, key=lambda number: waited[number].total(), default=None)
+        at = next((rank.name for rank in found.ranks if rank.number == longest), "")
+        yield replace(limit, aside=_late_starts(found, ranks), at=at)
 
 
 def _syncs(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]:

@@ -73,8 +73,9 @@ class KnownJob:
 
         if shown:
             return Report(name=self.name, limits=tuple(replace(limit.shown, of=self.name) for limit in self.limits))
+        given = [replace(limit, at=os.path.join(self.name, limit.at) if limit.at else "") for limit in self.limits]
         at = os.path.join(self.name, self.ranks[0].name)
-        return Report(name=self.name, findings=as_findings(self.found.lines, at, self.limits))
+        return Report(name=self.name, findings=as_findings(self.found.lines, at, given))
 
     def problems_as_report(self, shown: bool) -> Report:
         """What of it could not be read, in the same way."""
@@ -103,7 +104,16 @@ def show_job(paths: Sequence[str], most: int, view: JobView, steps: Steps = None
         UserError: none of them can be used, or (`NotOneJobError`) they cannot be one job.
     """
     _outputs.spare([view.output], paths)
-    return told(known_job(paths, os.path.dirname(paths[0]) or paths[0], most, view, steps, tables), view)
+    return told(known_job(paths, _folder(paths) or paths[0], most, view, steps, tables), view)
+
+
+def _folder(paths: Sequence[str]) -> str:
+    """The folder in which all of them lie."""
+    folders = {os.path.dirname(path) for path in paths}
+    try:
+        return os.path.commonpath(folders) if len(folders) > 1 else folders.pop()
+    except ValueError:  # absolute paths beside others, or two drives
+        return ""
 
 
 def known_job(
@@ -161,7 +171,8 @@ def read(
     problems = [part for part in parts if isinstance(part, UserError)]
     if len(problems) == len(parts):
         raise problems[0]
-    return [part for part in parts if isinstance(part, Rank)], problems
+    named = [(part, os.path.relpath(path, _folder(paths) or ".")) for part, path in zip(parts, paths, strict=True)]
+    return [replace(part, name=name) for part, name in named if isinstance(part, Rank)], problems
 
 
 def _trace(path: str, most: int, steps: Steps) -> Trace:

@@ -37,12 +37,10 @@ class JobTable(NamedTuple):
 
 def head(found: JobReport) -> tuple[str, str]:
     """What was joined, and how well the replay fits."""
-    counted = ", ".join(
-        f"{len(told)} {word if len(told) == 1 else word + 's'}"
-        for told, word in ((found.ranks, "rank"), (found.meets, "collective"))
-    )
+    ranks = f"{found.here} rank{'s' * (max(len(found.ranks), found.world) != 1)}"
+    meets = f"{len(found.meets)} collective{'s' * (len(found.meets) != 1)}"
     return (
-        f"{counted}, {'a step' if found.marked else 'the whole recording'} of {in_ms(found.step)}",
+        f"{ranks}, {meets}, {'a step' if found.marked else 'the whole recording'} of {in_ms(found.step)}",
         f"the joint replay ends within {max(found.fidelity, 1e-4):.2%} of what was measured",
     )
 

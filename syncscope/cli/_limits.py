@@ -31,7 +31,7 @@ class GivenLimit:
     """A limit as it was typed, the lines that say how it is `broken`, and why it cannot be judged: the reason alone.
 
     `aside` says what it does not count, though it is there, `figure` what was found of one that holds. `of` begins what is
-    said of one job among several.
+    said of one job among several, and `at` is the recording that it is about, of a job's limit that is of one rank.
     """
 
     option: str
@@ -40,6 +40,7 @@ class GivenLimit:
     aside: str = ""
     of: str = ""
     figure: str = ""
+    at: str = ""
 
     @property
     def name(self) -> str:
@@ -72,12 +73,14 @@ class GivenLimit:
 
     @property
     def words(self) -> str:
-        """What does not hold, as one sentence; "" of one that holds."""
+        """What does not hold, as one sentence, or what was found of one that holds; and what it does not count."""
         if self.error is not None:
-            return f"{self.error.message.rstrip('.')}; {self.error.hint}"
-        first, *rest = self.broken or ("",)
-        said = "; ".join(line.strip() for line in rest)
-        return f"{first}{' ' if first.endswith(':') else '; '}{said}" if rest else first
+            said = f"{self.error.message.rstrip('.')}; {self.error.hint}"
+        else:
+            first, *rest = self.broken or (self.figure,)
+            more = "; ".join(line.strip() for line in rest)
+            said = f"{first}{' ' if first.endswith(':') else '; '}{more}" if rest else first
+        return "; ".join(filter(None, (said, self.aside)))
 
     @property
     def told(self) -> str:

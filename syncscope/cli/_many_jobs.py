@@ -123,7 +123,7 @@ def _row(known: KnownJob) -> tuple[str, ...]:
     found = known.found
     waited, of_a_step = waited_for(found, known.ranks)
     saved = figures.percent(found.saving / found.step if found.saving is not None and found.step else None)
-    head = visible(known.name), str(len(found.ranks)), in_ms(found.step, ""), saved
+    head = visible(known.name), found.here, in_ms(found.step, ""), saved
     last = max(waited, key=lambda number: waited[number].total(), default=None)
     if last is None or not of_a_step or not waited[last].total():
         return *head, "-" if not found.meets else figures.percent(0.0), "", "", ""

@@ -8,11 +8,13 @@ from syncscope.exporters.markdown import code, plain
 
 def limit(given: GivenLimit) -> str:
     """Whether a limit holds, as an item of a list."""
+    below = [f"  - {plain(line.strip())}" for line in (*given.broken[1:], *filter(None, [given.aside]))]
+    return "\n".join([_itself(given), *below])
+
+
+def _itself(given: GivenLimit) -> str:
     if given.unjudged is not None:
         return f"- **not judged** {code(given.option)}: {plain(given.unjudged.message)}; {plain(given.unjudged.hint)}"
-    if not given.broken:
-        return f"- held {code(given.option)}"
-    first, *rest = given.broken
-    return "\n".join(
-        [f"- **broken** {code(given.option)}: {plain(first)}", *(f"  - {plain(line.strip())}" for line in rest)]
-    )
+    if given.broken:
+        return f"- **broken** {code(given.option)}: {plain(given.broken[0])}"
+    return f"- held {code(given.option)}{f': {plain(given.figure)}' if given.figure else ''}"

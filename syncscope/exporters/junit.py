@@ -18,21 +18,24 @@ LIMITS = True
 
 
 def export(report: Report) -> str:
-    """The whole document; a report without findings has one passed case, since an empty one counts as broken. A limit is a case
-    of the same name whether it holds, is broken or cannot be judged, so that a server sees it turn green."""
+    """The whole document; a report without findings has one passed case, since an empty one counts as broken, unless there are
+    limits alone. A limit is a case of the same name whether it holds, is broken or cannot be judged, so that a server sees it
+    turn green; what was found of one that holds is its output."""
     by_path: dict[str, list[Finding]] = {}
     for finding in report.findings:
         by_path.setdefault(finding.place.path, []).append(finding)
     broken = len(report.findings) + sum(limit.held is False for limit in report.limits)
-    total = len(report.findings) + len(report.limits) + (not by_path)
+    alone = bool(report.limits) and report.trace is None and not report.sources  # as of a job, where nothing was linted
+    total = len(report.findings) + len(report.limits) + (not by_path and not alone)
     root = ET.Element("testsuites", name="syncscope", tests=str(total), failures=str(broken))
+    root.set("errors", str(sum(limit.held is None for limit in report.limits)))
     for of in dict.fromkeys(limit.of for limit in report.limits):
         root.append(_limits(of or report.name, [limit for limit in report.limits if limit.of == of]))
     for path, findings in by_path.items():
         suite = ET.SubElement(root, "testsuite", name=path, tests=str(len(findings)), failures=str(len(findings)))
         for finding in findings:
             suite.append(case(finding, report.sources))
-    if not by_path:
+    if not by_path and not alone:
         suite = ET.SubElement(root, "testsuite", name="syncscope", tests="1", failures="0")
         linted = report.trace is None or bool(report.sources)
         name = "no findings" if linted else "nothing was linted"
@@ -51,7 +54,9 @@ def _limits(of: str, limits: Sequence[Limit]) -> ET.Element:
     suite.set("errors", count[None])
     for limit in limits:
         one = ET.SubElement(suite, "testcase", name=limit.name, classname=of or "syncscope")
-        if limit.held is not True:
+        if limit.held and limit.words:
+            ET.SubElement(one, "system-out").text = limit.words
+        elif not limit.held:
             ET.SubElement(one, "error" if limit.held is None else "failure", type="limit", message=limit.words)
     return suite
 

@@ -175,8 +175,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit for CI by its `name`, and whether it was `held`; None where that cannot be judged. `words` say why not, and `of`
-    which recording or job among several it is of."""
+    """A limit for CI by its `name`, and whether it was `held`; None where that cannot be judged. `words` say why not, or
+    what was found, and `of` which recording or job among several it is of."""
 
     name: str
     held: bool | None

@@ -93,7 +93,7 @@ def test_nodes_of_one_job_are_no_several_jobs_where_a_rank_is_missing(folder):
     (folder / "job" / "node2" / "worker5.pt.trace.json").write_text("")
     code, out, _ = asked("job", "--max-syncs-per-step", "5")
     assert code == 2
-    assert "5 ranks" in out
+    assert "5 of 6 ranks" in out
 
 
 def test_the_json_of_each_rank_says_what_tells_the_job(folder):

@@ -2,9 +2,11 @@
 
 import json
 import re
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import pytest
+from analysis.drawn_ranks import traces_of
 from cli.recorded import MS, outcome, ranks, recording
 from click.testing import CliRunner
 
@@ -25,7 +27,7 @@ def test_a_folder_or_its_files(folder):
     assert "2 ranks, 0 collectives, a step of 10.00 ms" in one.stdout
     assert "train.py:7" in one.stdout
     assert run("job/worker0.pt.trace.json", "job/worker1.pt.trace.json").stdout == one.stdout
-    assert run("job/worker0.pt.trace.json").stdout.startswith("1 rank, 0 collectives, ")
+    assert run("job/worker0.pt.trace.json").stdout.startswith("1 of 2 ranks, 0 collectives, ")
 
 
 def test_tables_are_kept_and_read_again(folder):
@@ -165,7 +167,7 @@ def test_a_gate_of_a_job_limits_what_its_syncs_cost(folder):
     (folder / "job" / "worker1.pt.trace.json").unlink()
     done = run("job", "--max-saving", "1%")
     assert done.return_value == 2, "one rank alone tells nothing of the job"
-    assert "--max-saving 1% cannot be judged: No savings: of rank 0 alone" in done.stderr
+    assert "--max-saving 1% cannot be judged: 1 of 2 ranks is here; missing: 1" in done.stderr
 
 
 def test_a_gate_of_a_job_names_the_rank_for_which_the_others_wait(folder):
@@ -269,13 +271,15 @@ def test_a_limit_of_a_job_that_is_broken_outranks_one_that_nobody_can_judge(fold
 @pytest.mark.parametrize("limit", ["--max-syncs-per-step", "--max-saving", "--max-wait-for-rank"])
 def test_no_limit_holds_for_a_job_of_which_a_rank_is_missing(folder, limit):
     ranks(folder / "job", (0, 2), 3)
-    assert run("job").return_value == 0, "without a limit it is a note"
+    told = run("job")
+    assert told.return_value == 0, "nobody asked whether anything holds"
+    assert told.stdout.startswith("2 of 3 ranks, 0 collectives")
+    assert "\n1 of 3 ranks is missing (rank 1): who waited for it" in told.stdout
+    assert json.loads(run("job", "--format", "json").stdout)["missing"] == [1]
     asked = run("job", limit, "100")
     assert asked.return_value == 2
-    assert "2 of 3 ranks are here" in asked.stderr
-    if limit != "--max-wait-for-rank":  # that cannot be judged of recordings without a collective, whoever is there
-        assert "2 of 3 ranks are here; missing: 1" in asked.stderr
-        assert "--expect 2" in asked.stderr
+    assert "2 of 3 ranks are here; missing: 1" in asked.stderr
+    assert "--expect 2" in asked.stderr
 
 
 def test_a_broken_limit_is_broken_whoever_is_missing(folder):
@@ -338,7 +342,8 @@ def test_a_job_as_markdown_has_its_limits_and_the_tables_of_the_terminal(folder)
     told = run("job", "--format", "markdown", "--max-wait-for-rank", "1%", "--max-syncs-per-step", "5")
     assert told.return_value == 1
     assert told.stdout.startswith(
-        "### syncscope: `job`\n\n- held `--max-syncs-per-step 5`\n- **broken** `--max-wait-for-rank 1%`"
+        "### syncscope: `job`\n\n- held `--max-syncs-per-step 5`: 1 sync per step on rank 0, which has the most\n"
+        "- **broken** `--max-wait-for-rank 1%`"
     )
     assert "| rank | step | busy | compute | of it overlapped |" in told.stdout
     assert "| line | op | syncs | blocked | alone | last | share |" in told.stdout
@@ -350,10 +355,51 @@ def test_a_job_as_junit_has_a_case_for_each_limit(folder):
     late_job(folder, (0, 2 * MS))
     told = run("job", "--format", "junit", "--max-wait-for-rank", "1%", "--max-syncs-per-step", "5")
     assert told.return_value == 1
-    assert '<testcase name="max-syncs-per-step" classname="job" />' in told.stdout
+    assert (
+        '<testcase name="max-syncs-per-step" classname="job">\n      <system-out>1 sync per step on rank 0'
+        in told.stdout
+    )
     assert re.search(
         '<testcase name="max-wait-for-rank" classname="job">\\s*<failure type="limit" message="the other', told.stdout
     )
+
+
+def test_a_server_of_tests_counts_what_cannot_be_judged_and_has_what_a_limit_found(folder):
+    late_job(folder, (0, 0, 2 * MS))
+    judged = ("--max-wait-for-rank", "50%", "--max-syncs-per-step", "5", "--max-saving", "2%")
+    told = ET.fromstring(run("job", "--steps", "1:4", "--format", "junit", *judged).stdout.encode())
+    assert [case.get("name") for case in told.iter("testcase")] == [
+        "max-syncs-per-step",
+        "max-saving",
+        "max-wait-for-rank",
+    ], "nothing was linted"
+    assert (told.get("tests"), told.get("failures"), told.get("errors")) == ("3", "0", "1")
+    assert "wait 20.0 % of a step for rank 2, the most" in told.find(".//*[@name='max-wait-for-rank']/system-out").text
+
+
+@pytest.mark.parametrize(
+    ("late", "limit", "said"),
+    [
+        (
+            (1, 1, 1, 1, 2, 2, 2, 2, 2),
+            "1%",
+            "error title=syncscope (limit)::job/node2/trace.json:1:1: the other ranks wait",
+        ),
+        (
+            (6, 1, 1, 1, 1, 1, 1, 1, 1),
+            "50%",
+            "notice title=syncscope (limit)::job/node2/trace.json:1:1: the other ranks",
+        ),
+    ],
+)
+def test_a_limit_of_one_rank_is_told_at_its_recording_with_what_it_does_not_count(folder, late, limit, said):
+    """A late start is not counted: the limit holds, and that is told."""
+    slow = traces_of(MS, MS, lambda step: MS * late[step], steps=9, begins={2: 5 * MS * (late[0] > 1)})
+    for rank, trace in enumerate(slow):
+        kineto.save(moved(trace, rank=rank, world_size=3), folder / "job" / f"node{rank}" / "trace.json")
+    told = run("job", "--format", "github", "--max-wait-for-rank", limit)
+    assert told.stdout.startswith(f"::{said}")
+    assert ("does not count a late start" in told.stdout) == (told.return_value == 0)
 
 
 @pytest.mark.parametrize("form", ["junit", "gitlab", "sarif", "github"])
