@@ -49,6 +49,7 @@ class OfProject(NamedTuple):
     )  # whether anything gives a parameter another value than it has
     has_others: Callable[[], bool] = bool  # whether there are other files
     on_host: Callable[[], bool] = bool  # whether it trains, and knows no device
+    switches_default: Callable[[], bool] = bool  # whether torch makes on another device what it is told no device of
     speaks_of: Callable[[str], bool] = lambda name: True  # whether anything names a function, a class, `Class.method`
 
 

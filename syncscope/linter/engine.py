@@ -193,6 +193,7 @@ def of_python(source: SourceFile, config: Config) -> Told:
             own_graphs=cache(lambda: tracked.of_project("<graphs>", path)),
             needs=cache(lambda: tracked.of_project("<needs>", path)),
             on_host=cache(lambda: tracked.of_project("<host>", path)),
+            switches_default=cache(lambda: tracked.of_project("<default>", path)),
             has_others=cache(lambda: tracked.of_project("<others>", path)),
             gives=lambda parameter: tracked.gives(path, parameter),
             speaks_of=lambda name: tracked.speaks_of(path, name),

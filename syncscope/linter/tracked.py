@@ -14,7 +14,7 @@ from syncscope.model.heat import Role
 from syncscope.project.folders import has_others, located
 from syncscope.project.given import is_given
 from syncscope.project.modules import Module
-from syncscope.project.on_host import stays_on_host
+from syncscope.project.on_host import default_is_switched, stays_on_host
 from syncscope.project.own_moves import moves_its_own
 from syncscope.project.pinned import counts_its_own_graphs, pins_memory, sends_without_waiting
 from syncscope.project.requirements import requirements
@@ -29,6 +29,7 @@ OF_PROJECT: dict[str, Callable[[str], Any]] = {  # ... and of the texts of the p
     "<graphs>": counts_its_own_graphs,
     "<needs>": requirements,
     "<host>": stays_on_host,
+    "<default>": default_is_switched,
     "<others>": has_others,
 }
 GIVEN = "<given>"  # ... and whether anything there gives a parameter, which is named behind it

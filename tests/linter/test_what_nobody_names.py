@@ -128,6 +128,51 @@ def test_a_program_that_knows_no_device_has_its_tensors_on_the_host(door, device
     assert [line for _, line, _ in door("lint", "loss.py").lines] == told
 
 
+AGENT = """
+import numpy as np
+import torch
+
+
+class Agent{base}:
+    def __init__(self, rows):
+        self.rows = rows
+        self.model = torch.nn.Linear(4, 1)
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+
+    def train(self, steps):
+        total = 0.0
+        for _ in range(steps):
+            x = {given}
+            loss = self.model(x{sent}).square().mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            total += loss.item()
+        return total
+"""
+DEFAULT = "import torch\n\n\ndef use():\n    torch.set_default_device('cuda')\n"
+
+
+@pytest.mark.parametrize(
+    ("base", "given", "sent", "other", "told"),
+    [
+        ("", "torch.as_tensor(self.rows)", "", "device = 'cuda'", False),
+        ("(torch.nn.Module)", "torch.randn(8, 4)", "", "device = 'cuda'", False),
+        ("", "next(self.rows)", "", "device = 'cuda'", True),  # whoever gives it moves the network, too
+        ("", "torch.as_tensor(self.rows)", ".to(self.where)", "device = 'cuda'", True),
+        ("(Trained)", "torch.as_tensor(self.rows)", "", "device = 'cuda'", True),
+        ("", "torch.as_tensor(self.rows)", "", DEFAULT, True),
+    ],
+)
+def test_what_makes_its_network_and_its_batches_and_moves_neither_trains_on_the_host(
+    door, base, given, sent, other, told
+):
+    door.write("agent.py", AGENT.format(base=base, given=given, sent=sent))
+    door.write("other.py", other)
+    door.write("pyproject.toml", "")
+    assert bool(door("lint", "agent.py").lines) is told
+
+
 def test_a_number_that_an_object_keeps_is_converted_once(door):
     code = """
     import torch
