@@ -7,7 +7,7 @@ import re
 
 from syncscope.heat.backward import speaks_of_backward
 from syncscope.heat.by_name import by_name
-from syncscope.heat.loops import LOOPS, of_loop, trains
+from syncscope.heat.loops import LOOPS, of_loop, over_loader, runs_backward, trains
 from syncscope.model.heat import Reason
 from syncscope.model.source import line_starts
 from syncscope.project import conventions, environments
@@ -39,6 +39,15 @@ def holds_its_loop(function: ProjectFunction) -> bool:
     """
     return not _runs_backward_pass(function) and any(
         isinstance(each, LOOPS) and trains(each, function.name, function.module.source)
+        for each in statements(function.node)
+    )
+
+
+@kept(MANY)
+def goes_through_loader(function: ProjectFunction) -> bool:
+    """Whether one of its loops trains on each batch of a loader: an epoch, whatever it is called."""
+    return not _runs_backward_pass(function) and any(
+        isinstance(each, ast.For) and over_loader(each.iter) and runs_backward(each, function.module.source)
         for each in statements(function.node)
     )
 

@@ -46,6 +46,21 @@ class Whole:
             self.run_one(seed)
             print(w.sum().item())  # cold
 
+class Epochs:
+    def training_step(self, loader):
+        a = self.scale.sum().item()  # cold
+        for x in loader:
+            loss = self.model(x).sum()
+            loss.backward()
+            b = loss.item()  # hot
+        return a, b
+
+    def train_step(self, x):
+        a = self.model(x).sum().item()  # hot
+        for part in x.parts:
+            self.model(part).sum().backward()
+        return a
+
 def move(model, x):
     def inner():
         pass
