@@ -9,6 +9,7 @@ from textwrap import shorten
 
 from syncscope.linter import own_rules
 from syncscope.linter.config import LEAST, Config
+from syncscope.linter.generated import WHY_BY_HAND, is_generated
 from syncscope.linter.meant import called_for, is_meant
 from syncscope.linter.often import repeats
 from syncscope.linter.rulesets import ruleset
@@ -72,6 +73,7 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
             if comment
             else said
         )
+        said = said or WHY_BY_HAND * is_generated(source)
         if said:
             fix = replace(fix, safety=Safety.SUGGEST, changes="; ".join(filter(None, (said, fix.changes))), hint=True)
     if fix.hint and not config.all:

@@ -20,7 +20,7 @@ from syncscope.linter.config import LEAST
 from syncscope.linter.gains import arms_around
 from syncscope.linter.overlaps import Overlaps
 from syncscope.linter.source import DEEPEST
-from syncscope.linter.worth import REPEATED, written_again
+from syncscope.linter.worth import REPEATED, holds, written_again
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.model.heat import FOLLOWS, IN_TRAINING, Reason
@@ -145,20 +145,33 @@ def _few(
     for fix, own in fixes.items():
         around = staying if fix.safety is Safety.SAFE else (*staying, *called)
         beside = [each for each in around if any(_may_meet(each.node, site.node, function) for site in own)]
-        others = [
-            site
-            for sites in fixes.values()
-            for site in sites
-            if any(_may_meet(site.node, each.node, function) for each in own)
-        ]
-        if beside and _weight(others, function, passes) <= sum(each.weight for each in beside):
+        gone = 0
+        for other, sites in fixes.items():
+            met = [site for site in sites if any(_may_meet(site.node, each.node, function) for each in own)]
+            gone += _weight(met, function, passes) - (_left(other, met[0], function, passes) if met else 0)
+        if beside and gone <= sum(each.weight for each in beside):
             found[fix] = f"{beside[0].said} waits as often, and stays"
     return found
 
 
 def _weight(sites: Iterable[Site], function: Function, passes: ast.AST) -> int:
     """How often waits come by in a pass, as far as loops tell."""
-    return sum(_MANY ** min(_DEEPEST, _loops(function, site.node, passes)) for site in sites)
+    return sum(_often(function, site.node, passes) for site in sites)
+
+
+def _often(function: Function, node: ast.AST, passes: ast.AST) -> int:
+    often: int = _MANY ** min(_DEEPEST, _loops(function, node, passes))
+    return often
+
+
+def _left(fix: Fix, site: Site, function: Function, passes: ast.AST) -> int:
+    """How often what is left of the waits that a fix mends, at one of which it is asked, comes by in a pass."""
+    statement, loop = function.statement(site.node), function.loop(site.node)
+    if statement is None or not fix.left:
+        return 0
+    if loop is not None and any(not holds(function.file.span(loop), edit.span) for edit in fix.edits):
+        return fix.left if loop is not passes else 0
+    return fix.left * _often(function, statement, passes)
 
 
 def _loops(function: Function, node: ast.AST, passes: ast.AST) -> int:
