@@ -124,7 +124,7 @@ EXAMPLES = (
         def forward(x: torch.Tensor):
             scaled = x * torch.arange(x.shape[1], device=x.device).to(x.dtype)
             eye = torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
-            return scaled, eye, torch.ones(3, dtype=torch.long, device=x.device).to(x.dtype)
+            return scaled, eye, torch.ones(3, dtype=x.dtype, device=x.device)
         """,
         Safety.SAFE,
         "x: float[n, m]",
@@ -307,11 +307,11 @@ def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
             draft.replace(move, "{there}", there=draft.swapped(move.func.value, {made: filled}))
             return draft.fix(TITLE, Safety.UNSAFE, f"it is rounded to {function.file.text(other)}'s dtype at once")
         place = draft.part("{x}.device", x=other)
-        if said or name not in ALIKE:  # it is made as it was, and converted then
+        if converted or name not in ALIKE:  # it is made as it was, and converted then
             new = draft.call(made, {}, device=place)
             draft.replace(move, "{there}.to({x}.dtype)", there=draft.swapped(move.func.value, {made: new}), x=other)
             return fixed(draft, move, name, counts(function, made))
-        if name in NEW and dense:
+        if name in NEW and dense and not said:
             new = draft.call(made, {made.func: draft.part(f"{{x}}.new_{NEW[name]}", x=other)})
         else:
             new = draft.call(made, {}, dtype=draft.part("{x}.dtype", x=other), device=place)
