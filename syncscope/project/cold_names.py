@@ -33,7 +33,7 @@ SET_UP = _one_of(
     patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+ _?pre_?process tokenize (\w+_)?kmeans(_\w+)? \w+_inv_freqs?
     _?compute_\w*rope_param\w*
     plot\w* show _?show_\w+ visuali[sz]e\w* explain\w* add_(image|video|histogram|figure|audio|scalar)s? _?create_(logs|figures)
-    log log_(records|metrics|epoch\w*|images?|results?) (get_|measure_|compute_)?latency _?assert_\w+
+    log (log|_?write)_(records|metrics|epoch\w*|images?|results?) close (get_|measure_|compute_)?latency _?assert_\w+
     """,
     rf"draw{_OF_STEPS}\w*",
 )  # fmt: skip

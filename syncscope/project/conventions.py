@@ -68,7 +68,7 @@ NOT_TENSORS_ENDING = ("shape", "size", "dtype", "accelerator", "nvec")
 
 # Other kinds of arrays, as they are imported and as they are named.
 OTHER_ARRAY_IMPORTS = (  # each begins with a word that is searched for by itself, in a fifth of the time of all in turn
-    re.compile(r"import (?:numpy|jax|tensorflow|cupy|pandas|mlx|paddle|mindspore|oneflow|jittor|xarray)"),
+    re.compile(r"import (?:numpy|jax|tensorflow|cupy|pandas|mlx|paddle|mindspore|oneflow|jittor|xarray|cv2)"),
     re.compile(r"from (?:numpy|tinygrad)"),
 )
 OTHER_ARRAYS = (  # each is searched for by itself, in a fifth of the time of all in turn
