@@ -64,7 +64,7 @@ def _decision(report: Report, per: str) -> tuple[str, tuple[str, ...], tuple[str
     step = report.saving_step or (report.bound.step if report.bound else report.step) or 0.0
     without = _without(report, found, step, per)
     if refused:
-        return word, (without,), (no_lines,), ""
+        return word, (without,), (no_lines, _alone(report, found)), ""
     unforeseen = [name(line) for line in report.lines if line.advice is Advice.TRY]
     told = unforeseen_told(unforeseen) if unforeseen else ""
     if leave:

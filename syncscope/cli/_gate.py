@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from syncscope.cli._limits import GivenLimit, judged
 from syncscope.errors import UserError
-from syncscope.model.answer import Answer
 from syncscope.model.durations import in_ms
 from syncscope.model.finding import Finding
 from syncscope.model.report import GATE, Line, Report
@@ -43,9 +42,11 @@ def limits(
             lambda: syncs(report.syncs).rpartition(" ")[0],
         )
     if most_price is not None:
-        cost = report.of_waits or report.answer
-        figure = f"syncs likely cost {cost.likely('of a step')}" if cost is not None and cost.share is not None else ""
-        yield judged(f"{SAVING} {100 * most_price:g}%", lambda: _saving(report, most_price, pinned), lambda: figure)
+        yield judged(
+            f"{SAVING} {100 * most_price:g}%",
+            lambda: _saving(report, most_price, pinned),
+            lambda: _cost(report, _by_recording(report, pinned)),
+        )
 
 
 def _syncs(report: Report, most: float) -> Iterator[str]:
@@ -89,18 +90,29 @@ def _saving(report: Report, most: float, pinned: float | None) -> Iterator[str]:
         raise UserError(why, f"{_again(report)}{COUNT_INSTEAD}{more}")
     high = max(found.high or 0.0, found.share)
     if most < high and (doubted := _doubt(alone)):
-        likely = (report.of_waits or report.answer or found).likely("of a step")
+        likely = (report.answer or found).likely("of a step")
         said = f"the syncs likely cost {likely}, and no limit is held to that: {doubted}"
         raise UserError(said, f"{_again(alone)}{COUNT_INSTEAD}")
     if found.low > most:
-        said = f"by the recording alone the syncs cost {found.told('of a step')}{_known_here(found, report)}"
-        yield f"{said}, more than the {100 * most:.2g} % allowed:"
+        yield f"{_cost(report, alone)}: more than the {100 * most:.2g} % allowed:"
         own = [line for line in alone.lines if not line.fallback]
         priced = [(line.answer, line) for line in own if line.answer and (line.answer.share or 0.0) > 0]
         for known, line in sorted(priced, key=lambda p: -(p[0].share or 0.0)):
             yield f"  {where(line)}: {known.likely('of a step')}"
         if report.of_a_job:
             yield f"  {report.of_a_job}"
+
+
+def _cost(report: Report, alone: Report) -> str:
+    """What syncs cost as the report answers, by what is known here of their loops and rewrites; and what they cost by the
+    recording alone, to which a limit is held, if that is another figure."""
+    held, shown = alone.of_waits or alone.answer, report.answer or alone.answer
+    if held is None or shown is None or held.share is None:
+        return ""
+    said = f"the syncs likely cost {shown.likely('of a step')}"
+    if shown.likely("") == held.likely(""):
+        return said
+    return f"{said}, as `report` says; the limit is held to {held.likely('')}, which is the recording's alone, without the source"
 
 
 def _doubt(report: Report) -> str:
@@ -138,14 +150,6 @@ def _by_recording(report: Report, pinned: float | None) -> Report:
     if report.trace is None or not report.sources or report.answer is None or report.saving_step is None:
         return report
     return summarize(report.trace, (), report.hazards, pinned=pinned)
-
-
-def _known_here(found: Answer, report: Report) -> str:
-    """What the report answers by the rewrites that are known where it is made, if that is another figure."""
-    shown = report.of_waits or report.answer
-    if shown is None or shown.share is None or shown.figure == found.figure:
-        return ""
-    return f", and with the rewrites that the source here offers {shown.likely('').strip()}"
 
 
 def as_findings(lines: Sequence[Line | JobLine], path: str, given: Iterable[GivenLimit]) -> tuple[Finding, ...]:

@@ -45,6 +45,8 @@ def by_price(linted: Linted, trace: str) -> str:
     from syncscope.analysis.summary import summarize
     from syncscope.cli._traces import newest
     from syncscope.linter import rulesets
+    from syncscope.linter.passes_apart import loops_apart
+    from syncscope.model.trace import Kind
     from syncscope.rules import hazard
 
     rules = rulesets.ruleset(linted.files.config(".").rules)
@@ -56,7 +58,9 @@ def by_price(linted: Linted, trace: str) -> str:
     if not known and recorded.places:
         raise UserError(f"{trace} knows no line of {_named(linted)}", f"lint what it recorded: {_ran(recorded)}")
     now, edited = as_it_is_now(recorded, known)
-    report = summarize(now, findings, hazards)
+    waiting = {now.places[code] for code in set(now.place[now.rows(Kind.READ)].tolist()) if code >= 0}
+    sources = {str(file): file.read_bytes() for file in known.values() if file.is_file()}
+    report = summarize(now, findings, hazards, loops=loops_apart(sources, waiting))  # as `report` prices it
     if report.uses is None or not report.lines:
         raise UserError(f"{trace} gives no savings: {report.verdict}", "look at it with `syncscope report`")
     cost = costs(report, hazards)
