@@ -112,7 +112,9 @@ def _cost(report: Report, alone: Report) -> str:
     said = f"the syncs likely cost {shown.likely('of a step')}"
     if shown.likely("") == held.likely(""):
         return said
-    return f"{said}, as `report` says; the limit is held to {held.likely('')}, which is the recording's alone, without the source"
+    return (
+        f"{said}, as `report` says; the limit is held to {held.likely('')}, by the recording alone, without the source"
+    )
 
 
 def _doubt(report: Report) -> str:

@@ -303,7 +303,24 @@ def _would_decide(found: Verification) -> str:
 
 
 def verdict(found: Verification) -> str:
-    """One sentence."""
+    """One sentence; and what a ratio of processor time does not prove."""
+    return f"{_in_one_sentence(found)}{_of_waits(found)}"
+
+
+def _of_waits(found: Verification) -> str:
+    """That what waits cost is no part of processor time, how many are gone, and what proves the rest; "" by the clock."""
+    if not found.by_processors or found.interrupted or found.is_open or found.ratio is None:
+        return ""
+    gone = ""
+    if found.reads_before is not None and found.reads_after is not None:
+        gone = f"Of {found.reads_before:.3g} waits a step {found.reads_after:.3g} are left. "
+    return (
+        f" {gone}What they cost is not proved: processor time has no waits in it. On a machine with nothing else to do "
+        f"`syncscope verify {visible(found.program)}` takes the clock's time."
+    )
+
+
+def _in_one_sentence(found: Verification) -> str:
     ratio = found.ratio
     if found.interrupted:
         known = f" So far a step is {interval(ratio)} of what it was." if ratio else ""

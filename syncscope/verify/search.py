@@ -62,6 +62,7 @@ class Search:
         self._beside = True  # whether versions run side by side; two may not, for want of memory or of a port
         self._draw = random.Random(runs.settings.seed)
         self._turning = 0.0  # when the first turn in one process began
+        self._warned = False  # that the clock is disturbed
 
     def begin(self, twice: bool) -> list[str]:
         """The program as written, which is the first to be run; the user's files in it. Says at once where no device works, and
@@ -115,6 +116,12 @@ class Search:
     def _note_turn(self, turns: Turns[Set], times: dict[Set, float]) -> None:
         turns.add(times)
         self.found.by_processors = self.runs.in_one and self._is_disturbed()
+        if self.found.by_processors and not self._warned:
+            self._warned = True
+            self.runs.processes.warn(
+                "others disturb the clock here: versions are told apart by processor time, in which no wait is, so what waits "
+                "cost is not proved; for that run it where nothing else does"
+            )
         self.found.same = self.ratio(AGAIN)
         if self.best is not None:
             self.note(self.best)

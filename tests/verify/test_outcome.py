@@ -98,6 +98,16 @@ def test_a_fix_that_stays_because_all_together_gain_is_not_called_kept() -> None
     assert [fix["stands"] for fix in as_object(found)["fixes"]] == ["kept"]
 
 
+@pytest.mark.parametrize("ratio", [SURE, SLIGHT, OPEN, LONGER])
+def test_of_processor_time_it_is_said_that_no_wait_is_proved(ratio: Ratio) -> None:
+    found = Verification("train.py", ratio=ratio, values=EQUAL, by_processors=True, reads_before=33.7, reads_after=4.67)
+    assert verdict(found).endswith(
+        "Of 33.7 waits a step 4.67 are left. What they cost is not proved: processor time has no waits in it. On a machine "
+        "with nothing else to do `syncscope verify train.py` takes the clock's time."
+    )
+    assert "not proved" not in verdict(replace(found, by_processors=False))
+
+
 @pytest.mark.parametrize("turns", [1, 5])
 def test_a_ratio_of_one_turn_is_no_figure_of_a_fix(turns: int) -> None:
     finding: Any = SimpleNamespace(
