@@ -1,8 +1,12 @@
-"""`x[m] = f(a[m])` and `x[m] += f(a[m])` as `x = torch.where(m, f(a), x)`. The site is x[m] or any a[m]."""
+"""`x[m] = f(a[m])` and `x[m] += f(a[m])` as `x = torch.where(m, f(a), x)`. The site is x[m] or any a[m].
+
+What the same mask leaves out is often written in the next line, `x[~m] = g(a[~m])`: both are `x = torch.where(m, f(a), g(a))`.
+"""
 
 from __future__ import annotations
 
 import ast
+from itertools import pairwise
 from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
@@ -14,6 +18,7 @@ from syncscope.codemod.writes import seen_otherwise
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Adds, Fix, Safety
+from syncscope.model.ops import Op
 
 SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}  # of `x[m] += a`
 WHERE = "{x} = torch.where({m}, {value}, {x})"
@@ -72,6 +77,30 @@ EXAMPLES = (
         """
         import torch
 
+        def barrier(x: torch.Tensor):
+            out = torch.empty_like(x)
+            low = x < -0.5
+            out[~low] = x[~low] + 0.5 * x[~low] ** 2  # !
+            out[low] = -0.25 * torch.log(-2 * x[low])  # !
+            return out
+        """,
+        """
+        import torch
+
+        def barrier(x: torch.Tensor):
+            out = torch.empty_like(x)
+            low = x < -0.5
+            out = torch.where(low, -0.25 * torch.log(-2 * torch.where(low, x, 1)), x + 0.5 * x ** 2)
+            return out
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
+        rule="boolean-mask-write",
+    ),
+    Example(
+        """
+        import torch
+
         def clipped(x: torch.Tensor, low: float, scale: float):
             out = x.clone()
             out[out < low] = scale * (torch.exp(out[out < low] - low) - 1.0) + low  # !
@@ -104,12 +133,48 @@ class Choice(NamedTuple):
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    if (fix := both_ways(site, function)) is not None:
+        return fix
     assign, draft = function.statement(site.node), Draft(function)
     found = choice(site, function, assign, draft)
     if found is None or assign is None:
         return None
     draft.replace(assign, WHERE, x=found.x, m=found.chosen, value=found.value)
     return draft.fix("compute all, and choose", found.safety, found.changes)
+
+
+def both_ways(site: Site, function: Function) -> Fix | None:
+    """The fix for `x[m] = a` and `x[~m] = b`, where one stands right before the other."""
+    assign = function.statement(site.node)
+    block = function.block(assign) if assign is not None else []
+    at = block.index(assign) if assign in block else 0
+    first, second = next(
+        (pair for pair in pairwise(block[max(at - 1, 0) : at + 2]) if of_two_ways(*pair)), (None, None)
+    )
+    if first is None or second is None:
+        return None
+    draft, found = Draft(function), list[Choice]()
+    for each in (first, second):
+        write = next((s for s in function.sites_in(each) if s.op is Op.MASK_WRITE), None)
+        chosen = choice(write, function, each, draft) if write is not None else None
+        if chosen is None or chosen.safety is Safety.SUGGEST:
+            return None
+        found.append(chosen)
+    one, other = found if isinstance(found[0].mask, ast.Name) else found[::-1]
+    draft.replace(first, "{x} = torch.where({m}, {a}, {b})", x=one.x, m=one.chosen, a=one.value, b=other.value)
+    draft.remove(second)
+    return draft.fix("compute both, and choose", Safety.UNSAFE, max(one.changes, other.changes, key=len))
+
+
+def of_two_ways(first: ast.stmt, second: ast.stmt) -> bool:
+    """Whether two statements write what a mask that has a name selects, and what it leaves out, to one tensor."""
+    match written(first), written(second):
+        case ast.Subscript(value=ast.Name(id=x), slice=one), ast.Subscript(value=ast.Name(id=y), slice=other):
+            names = {ast.unparse(one), ast.unparse(other)}
+            plain = [each.id for each in (one, other) if isinstance(each, ast.Name)]
+            both = isinstance(first, ast.Assign) and isinstance(second, ast.Assign)
+            return both and x == y and len(plain) == 1 and names == {plain[0], f"~{plain[0]}"}
+    return False
 
 
 def choice(site: Site, function: Function, assign: ast.stmt | None, draft: Draft) -> Choice | None:
