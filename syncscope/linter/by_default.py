@@ -20,7 +20,7 @@ from syncscope.linter.source import DEEPEST
 from syncscope.linter.worth import cooled
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
-from syncscope.model.heat import Reason
+from syncscope.model.heat import Heat, Reason
 from syncscope.project.given import OPTION, Parameter
 from syncscope.project.syntax import assigned, default_of, each_of, name_of, parents, walk
 from syncscope.rules import Function, View
@@ -70,16 +70,22 @@ def by_default(finding: Finding, site: Site | None, view: View) -> Finding:
     function = view.function(site)
     if function.depth > DEEPEST:
         return finding
-    if (set_once := _set_once(function, site.node)) is not None:
-        return cooled(finding, Reason.CONVERTED(ast.unparse(set_once)))
-    tests = [*_tests(function, site.node)]
+    why = hangs_on(function, site.node)
+    return finding if why is None else cooled(finding, why)
+
+
+def hangs_on(function: Function, node: ast.AST) -> Heat | None:
+    """What has to be asked for, or to be so once, for a node to run; None where nothing has."""
+    if (set_once := _set_once(function, node)) is not None:
+        return Reason.CONVERTED(ast.unparse(set_once))
+    tests = [*_tests(function, node)]
     for test, needed, refused in tests:
         if not refused and _asks_for_little(test, needed):
-            return cooled(finding, Reason.RARE(_told(test, needed)))
+            return Reason.RARE(_told(test, needed))
     for test, needed, _ in tests:
         if _says_no(test, needed, function):
-            return cooled(finding, Reason.UNGIVEN(_told(test, needed)))
-    return finding
+            return Reason.UNGIVEN(_told(test, needed))
+    return None
 
 
 def _set_once(function: Function, node: ast.AST) -> ast.expr | None:

@@ -10,7 +10,7 @@ from syncscope.linter.source import DEEPEST
 from syncscope.linter.worth import cooled
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
-from syncscope.model.heat import Reason
+from syncscope.model.heat import IN_TRAINING, Reason
 from syncscope.project import conventions
 from syncscope.project.syntax import name_of
 from syncscope.rules import Function, View
@@ -29,6 +29,7 @@ def spoken_for(finding: Finding, site: Site | None, view: View) -> Finding:
     if function.depth > DEEPEST or not finding.function:
         return finding
     owner, *within = finding.function.split(".")
+    within = [] if finding.heat.reason in IN_TRAINING else within  # whoever uses its class starts a training
     speaks = function.file.project.speaks_of
     name = next((each for each in (owner, *_method(function, owner, within)) if not speaks(each)), None)
     return finding if name is None else cooled(finding, Reason.UNSPOKEN(name))

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.callees import callee
 from syncscope.codemod.enclosure import LOOPS
+from syncscope.linter.by_default import hangs_on
 from syncscope.linter.config import LEAST
 from syncscope.linter.gains import arms_around
 from syncscope.linter.overlaps import Overlaps
@@ -197,7 +198,9 @@ def _stays(site: Site, states: Mapping[int, Finding], function: Function, passes
     said = states.get(id(site))
     if said is None or not said.hot or said.confidence < LEAST["medium"] or said.heat.reason in FOLLOWS:
         return False
-    return said.heat.reason not in _SELDOM and passes in function.around(site.node)
+    if said.heat.reason in _SELDOM or passes not in function.around(site.node):
+        return False
+    return hangs_on(function, site.node) is None
 
 
 def _may_meet(node: ast.AST, other: ast.AST, function: Function) -> bool:

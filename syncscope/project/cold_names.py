@@ -84,7 +84,7 @@ REPARAMETRIZATION = re.compile(
 RESULT = re.compile(
     r"^_?compute$|_compute$|(^|_)importances?$|^(get|calculate|compute)_(\w+_)?(accuracy|precision|recall|metrics?|ndcg|auc|f1|wer|cer|bleu|perplexity)(_|$)"
 )  # of a metric: once an epoch, where its `update` runs in every step
-CHECK = re.compile(r"^_*(check|verify|ensure|reject|raise_if|warn_if)_")
+CHECK = re.compile(r"^_*((check|verify|ensure|reject|raise_if|warn_if)_|detect_(nan|inf|anomal)[a-z]*(_|$))")
 """Functions that are asked whether all is well: they wait because they are meant to."""
 TO_HOST = re.compile(
     r"^(_?(as|to)_((optional|python)_)?(floats?|ints?|numbers?|scalars?|lists?|dicts?|json|numpy|np|python|cpu|host|scipy\w*)|"

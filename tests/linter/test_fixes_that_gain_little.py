@@ -36,6 +36,20 @@ def test_a_fix_beside_a_wait_that_stays_is_left_to_people(door, more, fixed):
     assert (zeros["fix"] is not None) is fixed
 
 
+@pytest.mark.parametrize(("given", "fixed"), [("", True), (", look=True", False)])
+def test_what_nobody_asks_for_stays_beside_no_fix(door, given, fixed):
+    code = PASSES.replace("optimizer):", "optimizer, look=False):")
+    door.write("lib/__init__.py", "")
+    door.write("lib/train.py", code.format(more="model.use(scale, (y > 1).nonzero() if look else None)"))
+    door.write(
+        "lib/run.py",
+        f"from lib.train import train\n\n\ndef run(model, loader, step):\n    train(model, loader, step{given})\n",
+    )
+    found = json.loads(door("lint", "--format", "json", "lib/train.py").out)
+    (zeros,) = (f for f in found if f["line"] == 8)
+    assert (zeros["fix"] is not None) is fixed
+
+
 CALLS = """
 import torch
 

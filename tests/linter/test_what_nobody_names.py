@@ -83,6 +83,28 @@ def test_a_package_without_init_is_one_if_its_files_import_it_by_its_name(door, 
     assert {line for _, line, _ in door("lint", "lib/net/parts").lines} - {ASIDE} == told
 
 
+def test_who_uses_a_class_starts_its_training_loop(door):
+    code = """
+    import torch
+
+
+    class Tuner:
+        def absorb(self, model, loader, device):
+            total = 0.0
+            for x in loader:
+                loss = model(x.to(device, non_blocking=True)).sum()
+                loss.backward()
+                self.optimizer.step()
+                total += loss.item()
+            return total
+
+        def aside(self, x: torch.Tensor):
+            return torch.maximum(x.sum(), torch.tensor(0.75, device=x.device))
+    """
+    door.write("pyproject.toml", "[project]\nname = 'net'\n")
+    assert fixed(door, __init__="from .tuner import Tuner\n", tuner=code, other="import torch\n") == [12]
+
+
 def test_what_is_for_the_host_is_told_in_a_line(door):
     code = """
     import torch
