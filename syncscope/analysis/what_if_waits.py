@@ -52,7 +52,8 @@ def _not_at_the_end(report: Report, ground: Ground, lines: Sequence[Line], share
     ]
     if not report.steps or not any(line.op in READ_LATER for line in by_hand):
         return ""
-    waits = [number for number in range(len(ground.event_graph.reads)) if number not in unpriced(ground.graph)]
+    always = unpriced(ground.graph)
+    waits = [number for number in range(len(ground.event_graph.reads)) if number not in always]
     saved, at_end = ground.saved(freed=waits), ground.saved(freed=waits, drained=True)
     if share <= 0 or saved - at_end < LOST * ground.step:
         return ""
@@ -75,10 +76,11 @@ def _rewrites(report: Report, ground: Ground, lines: Sequence[Line]) -> tuple[st
     for number, read in enumerate(reads):
         rows.setdefault(_key(read), []).append(number)
     members = [(rows.get(_key(line), []), line) for line in report.lines]
-    left = staying(reads, members) | unpriced(ground.graph)
+    always = unpriced(ground.graph)
+    left = staying(reads, members) | always
     fixed = {_key(line) for found in chosen.values() for line in found}
     gone = {number for numbers, line in members if _key(line) in fixed for number in numbers} - left
-    every = {number for numbers, _ in members for number in numbers} - unpriced(ground.graph)
+    every = {number for numbers, _ in members for number in numbers} - always
     if ground.saved(freed=sorted(gone)) < MOST * ground.saved(freed=sorted(every)):
         return None
     told = "; ".join(title + _at(found) for title, found in chosen.items())

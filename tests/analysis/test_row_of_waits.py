@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from calls import grows_at_most
 from test_what_if import MS, length, recorded, rows
 
 from syncscope.analysis import in_c
@@ -66,3 +67,13 @@ def test_the_line_that_comes_first_is_tried_by_the_command_that_is_printed(safet
     assert (
         f"`{command}` measures it, and says where 2m are too few" in found.verdict or "Decision: fix" in found.verdict
     )
+
+
+def test_a_report_of_twice_the_reads_takes_twice_the_work():
+    """A chain that is followed back by hand reads a thousand times a step."""
+
+    def read_so_often(times):
+        read = [("launch", 0, MS), ("read", 57, 0), ("work", 2 * MS)]
+        return recorded([[*read * times, ("launch", 0, 6 * MS), ("work", 2 * MS)]] * 8)
+
+    assert grows_at_most(summarize, 48, made=read_so_often, times=2.5)
