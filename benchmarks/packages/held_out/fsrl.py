@@ -109,7 +109,6 @@ for name, kind in {"ppo": PPOLagAgent, "trpo": TRPOLagAgent, "cpo": CPOAgent, "f
     STEPS[f"{name}_lives_alone"] = on(kind, lives=True, one=True)
     STEPS[f"{name}_of_raw_advantages"] = on(kind, advantage_normalization=False)
     STEPS[f"{name}_of_scaled_rewards"] = on(kind, reward_normalization=True)
-STEPS["ppo_clipped"] = on(PPOLagAgent, max_grad_norm=0.5, value_clip=True, dual_clip=2.0)
 STEPS["ppo_recomputed"] = on(PPOLagAgent, recompute_advantage=True)
 STEPS["ppo_unconstrained"] = on(PPOLagAgent, use_lagrangian=False)
 STEPS["trpo_unconstrained"] = on(TRPOLagAgent, use_lagrangian=False)
