@@ -17,7 +17,7 @@ from syncscope.codemod.splice import PLAIN
 from syncscope.codemod.templates import Part, Templates
 from syncscope.codemod.text import CannotRewrite, line_end
 from syncscope.codemod.together import apart, together
-from syncscope.model.finding import Edit, Fix, Safety
+from syncscope.model.finding import Drawback, Edit, Fix, Safety
 from syncscope.model.source import Span
 from syncscope.project.syntax import walk
 
@@ -51,7 +51,8 @@ class Draft(Templates):
     def __init__(self, function: Function) -> None:
         super().__init__(function)
         self.edits: list[Edit] = []
-        self.unpinned = False  # whether it copies memory that nothing in sight pins
+        self.drawbacks: set[Drawback] = set()
+        self.dense: set[str] = set()  # code that a reader looks at twice, unless it is folded over lines
 
     def drop_unused(self, gone: list[ast.AST], new: str) -> None:
         """Take out assignments of pure values to names that were read in `gone` only and are not in the new code."""
@@ -328,7 +329,8 @@ class Draft(Templates):
         """Take over what was drafted in another function of the file, laid out there."""
         self.edits += finished(other.function, other.edits)
         self.needed |= other.needed
-        self.unpinned |= other.unpinned
+        self.drawbacks |= other.drawbacks
+        self.dense |= other.dense
 
     def fix(self, title: str, safety: Safety, changes: str = "", redraws: bool = False) -> Fix:
         """What was drafted, as one fix.
@@ -338,12 +340,14 @@ class Draft(Templates):
         """
         imports = [import_edit(self.file, IMPORTS[name]) for name in self.needed]
         edits = tuple(sorted([*finished(self.function, self.edits), *imports], key=lambda e: e.span))
+        if any(code in edit.text for code in self.dense for edit in edits):
+            self.drawbacks.add(Drawback.READS_WORSE)
         self.function.drafted[edits] = tuple(self.edits), tuple(imports)
         if safety is not Safety.SUGGEST and (again := read_more_often(self.function, self.edits)):
             said = " and ".join(f"`{text}`" for text in again)
             safety = Safety.UNSAFE
             changes = "; ".join(filter(None, (changes, f"{said} is read more often, which a property would notice")))
-        return Fix(title, edits, safety, changes, redraws=redraws, unpinned=self.unpinned)
+        return Fix(title, edits, safety, changes, redraws=redraws, drawbacks=frozenset(self.drawbacks))
 
 
 def laid_out_together(function: Function, fixes: Sequence[Fix]) -> Fix | None:

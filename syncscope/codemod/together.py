@@ -32,10 +32,18 @@ def together(fixes: Sequence[Fix]) -> Fix:
                 put.setdefault(edit.span, {})[edit.text] = None
     edits = tuple(Edit(span, "".join(texts)) for span, texts in sorted(put.items()))
     changes = "; ".join(dict.fromkeys(said for fix in taken for said in fix.changes.split("; ") if said))
-    left = sum(fix.left for fix in dict.fromkeys(taken))
-    one = replace(taken[0], title=_called(taken), edits=edits, changes=changes, left=left)
-    one = replace(one, rounds=any(fix.rounds for fix in taken), redraws=any(fix.redraws for fix in taken))
-    return replace(one, unpinned=any(fix.unpinned for fix in taken))
+    each = dict.fromkeys(taken)
+    return replace(
+        taken[0],
+        title=_called(taken),
+        edits=edits,
+        changes=changes,
+        left=sum(fix.left for fix in each),
+        fills=sum(fix.fills for fix in each),
+        rounds=any(fix.rounds for fix in taken),
+        redraws=any(fix.redraws for fix in taken),
+        drawbacks=frozenset().union(*(fix.drawbacks for fix in taken)),
+    )
 
 
 def _called(fixes: Sequence[Fix]) -> str:

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from syncscope.codemod.together import apart
-from syncscope.linter.gains import gained, on_one_way
 from syncscope.linter.joined import as_one, with_one
 from syncscope.linter.often import Loop
 from syncscope.linter.source import DEEPEST
-from syncscope.linter.worth import holds
+from syncscope.linter.worth.edits import holds
+from syncscope.linter.worth.gains import gained
+from syncscope.linter.worth.ways import on_one_way
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety, Stays
 from syncscope.model.heat import IN_TRAINING, Reason

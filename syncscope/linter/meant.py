@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from syncscope.linter.overlaps import Overlaps
 from syncscope.linter.source import SourceFile
-from syncscope.linter.worth import written_again
+from syncscope.linter.worth.edits import written_again
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.model.source import Span, line_starts

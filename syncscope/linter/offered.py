@@ -14,7 +14,9 @@ from syncscope.linter.meant import called_for, is_meant
 from syncscope.linter.often import repeats
 from syncscope.linter.rulesets import ruleset
 from syncscope.linter.source import DEEPEST, SourceFile, disjoint, with_newlines
-from syncscope.linter.worth import cooled, is_idle, is_safe, still_writes, waits_beside
+from syncscope.linter.worth.edits import still_writes
+from syncscope.linter.worth.idle import is_idle
+from syncscope.linter.worth.ways import waits_beside
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding, Fix, Safety
 from syncscope.model.heat import Reason
@@ -40,7 +42,7 @@ def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view
     function = view.function(site)
     if not finding.heat.whole or function.depth > DEEPEST or not is_idle(finding, site, function):
         return finding
-    return cooled(finding, Reason.IDLE(of=finding.heat))
+    return finding.cooled(Reason.IDLE(of=finding.heat))
 
 
 def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, config: Config) -> Finding:
@@ -93,7 +95,7 @@ def freed(
         return finding
     if finding.heat.reason is Reason.OWN:
         return finding
-    gone = finding.fix.edits
+    gone, safe = finding.fix.edits, finding.fix.safety is Safety.SAFE
     for other in waits_beside(view.function(site), site):
         said = states.get(id(other))
         if said is None or said.confidence < LEAST["medium"]:
@@ -106,9 +108,9 @@ def freed(
         if any(_holds(e, other.span) and words not in e.text and not still_writes(e, other) for e in gone):
             continue
         mended = (said if said.fix is not None else with_fix(source, said, other, view, config)).fix
-        if mended is None or (is_safe(finding) and mended.safety is Safety.SUGGEST):
+        if mended is None or (safe and mended.safety is Safety.SUGGEST):
             heat = Reason.STAYS() if finding.heat.hot else finding.heat  # what is cold stays so
-            return cooled(replace(finding, fix=None) if is_safe(finding) else finding, heat)
+            return (replace(finding, fix=None) if safe else finding).cooled(heat)
     return finding
 
 

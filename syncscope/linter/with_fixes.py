@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from syncscope.linter.by_default import by_default
 from syncscope.linter.config import Config
-from syncscope.linter.gainless import without_gain
-from syncscope.linter.gains import with_gains
 from syncscope.linter.identity import identified
 from syncscope.linter.joined import joined
 from syncscope.linter.joined_in_pass import joined_in_pass
 from syncscope.linter.meant import sparing
 from syncscope.linter.offered import freed, mended_or_idle
-from syncscope.linter.on_host import on_host
 from syncscope.linter.overlaps import Overlaps
-from syncscope.linter.read_aside import read_aside
 from syncscope.linter.source import SourceFile
-from syncscope.linter.spoken_for import spoken_for
-from syncscope.linter.worth import beside_others, goes_along, replaced
+from syncscope.linter.worth.beside import beside_others
+from syncscope.linter.worth.by_hand import by_hand
+from syncscope.linter.worth.edits import goes_along, replaced
+from syncscope.linter.worth.gains import with_gains
+from syncscope.linter.worth.in_a_line import in_a_line
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
 from syncscope.rules import View
@@ -60,12 +58,11 @@ def with_fixes(
     found = [freed(source, f, site, heard, view, config) for f, site in zip(found, sites, strict=True)]
 
     if not (apart or config.measured):
-        for judge in (by_default, on_host, spoken_for, read_aside):
-            found = [judge(f, site, view) for f, site in zip(found, sites, strict=True)]
+        found = [in_a_line(f, site, view) for f, site in zip(found, sites, strict=True)]
     found = with_gains(joined(found, sites, view, apart), sites, view)
     if not (apart or config.measured):
         told = states | {id(site): f for site, f in zip(sites, found, strict=True) if site is not None}
-        found = without_gain(found, sites, told, view, config.all)
+        found = by_hand(found, sites, told, view, config.all)
     if not apart:
         found = joined_in_pass(found, sites, view)
     found = [f if site is None else identified(f, site, view) for f, site in zip(found, sites, strict=True)]

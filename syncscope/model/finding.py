@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -54,6 +54,28 @@ class Stays(Enum):
     LAST = "last"
 
 
+class Way(Enum):
+    """How a rewrite mends what it is for, where what a step gains by that hangs on the waits around it."""
+
+    OTHER = "other"
+    CHECKS = "checks"  # what raises asks otherwise, or later
+    JOINS = "joins"  # numbers of several tensors are read as one
+    LISTS = "lists"  # so are all numbers of a list
+    READS_ONCE = "reads once"  # a number has a name, and is not read again
+    READS_BEFORE = "reads before"  # what the passes of a loop read is read before it
+    NOTES = "notes"  # a tensor is noted in place of its number
+    ADDS_UP = "adds up"  # what passes add up is read behind the loop, or on some of them
+    INDEXES = "indexes"  # what several masks select is taken by positions that are looked for once
+
+
+class Drawback(Enum):
+    """What speaks against a fix, wherever it stands."""
+
+    UNPINNED = "unpinned"  # nothing in sight pins the memory that it copies
+    READS_WORSE = "reads worse"  # a reader looks twice, where the old code said what it does
+    NO_NUMBER = "no number"  # a tensor of no dimensions stands where a number stood
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
     """Edits that belong together: all of them or none.
@@ -66,7 +88,7 @@ class Fix:
     `gains` says in words how many waits go. A `hint` asks for more than its edits, as for callers that take a tensor then, and
     what a step gains little by says so in `why_by_hand`: both are left to people, however safe they are.
     The last bits of what is computed may be others where it `rounds`, and other random numbers are drawn where it `redraws`.
-    What it copies is `unpinned` where nothing in sight pins that memory.
+    Of elements it `fills` so many, each in a statement of its own.
     """
 
     title: str
@@ -84,7 +106,9 @@ class Fix:
     hint: bool = False
     rounds: bool = False
     redraws: bool = False
-    unpinned: bool = False
+    way: Way = Way.OTHER
+    drawbacks: frozenset[Drawback] = frozenset()
+    fills: int = 0
     why_by_hand: str = ""
 
     @property
@@ -181,6 +205,10 @@ class Finding:
     def short(self) -> bool:
         """Whether it does, and nobody gains by reading more than a line of it."""
         return self.heat.hot and not self.heat.whole
+
+    def cooled(self, heat: Heat) -> Finding:
+        """The finding as one that is told in a line."""
+        return replace(self, heat=heat, severity="note")
 
     @property
     def source_name(self) -> str:

@@ -5,12 +5,12 @@ libcst with them. A rewrite that several rules list says in each example which r
 more says what as `ADDS`: the price of its lines is then what the wait costs, less that. One that brings several reads together
 says which of them still waits, and is not in the price: `STAYS = Stays.LAST`. One that computes no longer what was asked for
 says `CLEARS = True`: what the line launched before the read goes with it. One after which rows are still taken, by positions
-that are known, says `TAKES = True`: what took them stays. One whose fixes are one where they stand beside each other says
-`TOGETHER = True`: in a statement, or in statements that follow one another and wait for nothing else; several rewrites are
-one where they say the same word there. What one suggests (`Safety.SUGGEST`) is a hint, told in words, unless it says
-`LOCAL = True`; so is what one makes that says `LONG = True`, where it is not known to run in every step. Of an index or a mask
-that may live on the host none has a fix but those that say `SELECTS_APART = True`: what they write takes it from there, or
-sends it.
+that are known, says `TAKES = True`: what took them stays. What one gains hangs on the waits around it where it says how it
+mends, `WAY`. One whose fixes are one where they stand beside each other says `TOGETHER = True`: in a statement, or in
+statements that follow one another and wait for nothing else; several rewrites are one where they say the same word there. What
+one suggests (`Safety.SUGGEST`) is a hint, told in words, unless it says `LOCAL = True`; so is what one makes that says `LONG =
+True`, where it is not known to run in every step. Of an index or a mask that may live on the host none has a fix but those
+that say `SELECTS_APART = True`: what they write takes it from there, or sends it.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _alone(names: Sequence[str], site: Site, function: Function, compiles: bool)
             hint = fix.hint or seldom or (fix.safety is Safety.SUGGEST and not getattr(module, "LOCAL", False))
             left = fix.left or int(stays is not Stays.NONE)
             fix = replace(fix, adds=adds, stays=stays, left=left, clears=clears, takes=takes, rounds=rounds)
-            fix = replace(fix, rewrite=name, hint=hint)
+            fix = replace(fix, rewrite=name, hint=hint, way=getattr(module, "WAY", fix.way))
             found = fix if found is None else replace(found, also=fix)
     return found
 

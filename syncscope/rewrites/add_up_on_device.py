@@ -27,11 +27,12 @@ from syncscope.codemod.patterns.totals import (
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.model.finding import Fix, Safety, Stays, Way
 from syncscope.project.syntax import without_gradients
 from syncscope.rewrites.collect_on_device import collects
 
 STAYS = Stays.LAST
+WAY = Way.ADDS_UP
 TOGETHER = "read after the loop"
 
 ROUNDS = True

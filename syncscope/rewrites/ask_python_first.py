@@ -9,9 +9,10 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.conditions import key, test_of, waits
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Way
 
 COMPILES = True
+WAY = Way.CHECKS
 LOCAL = True
 DECIDED = (ast.If, ast.IfExp, ast.While, ast.Assert)
 EXAMPLES = (

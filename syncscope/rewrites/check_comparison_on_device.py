@@ -9,12 +9,13 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.checks import LATER, message
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Way
 
 TEMPLATES = {
     "torch.equal": "torch._assert_async(({a} == {b}).all(), {said})",
     "torch.allclose": "torch._assert_async(torch.isclose({a}, {b}).all(), {said})",
 }
+WAY = Way.CHECKS
 EXAMPLES = (
     Example(
         """

@@ -13,8 +13,9 @@ from syncscope.codemod.patterns.checks import LATER, message
 from syncscope.codemod.patterns.reads import tensor_read, undone_between
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Way
 
+WAY = Way.CHECKS
 EXAMPLES = (
     Example(
         """

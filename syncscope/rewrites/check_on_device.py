@@ -11,8 +11,9 @@ from syncscope.codemod.patterns.checks import LATER, message
 from syncscope.codemod.patterns.conditions import decided_by, holes, predicate, test_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Way
 
+WAY = Way.CHECKS
 EXAMPLES = (
     Example(
         """

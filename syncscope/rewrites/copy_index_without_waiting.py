@@ -10,7 +10,7 @@ from syncscope.codemod.patterns.listed import NO_LINE_SAYS, TAKEN_OVER, says_so
 from syncscope.codemod.patterns.numbers import named
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Site
-from syncscope.model.finding import Edit, Fix, Safety
+from syncscope.model.finding import Drawback, Edit, Fix, Safety
 from syncscope.project.syntax import each_of
 
 TITLE = "copy the index while the host goes on"
@@ -103,7 +103,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     root = taken.value.value if isinstance(taken.value, ast.Subscript) else taken.value
     of_loader = isinstance(root, ast.Name) and root.id == "batch"  # which most likely is on the host, too
     known = says_so(function)
-    draft.unpinned = True
+    draft.drawbacks.add(Drawback.UNPINNED)
     return draft.fix(
         TITLE,
         Safety.UNSAFE if known and not of_loader else Safety.SUGGEST,
@@ -152,7 +152,7 @@ def at_once(function: Function, names: list[str], first: ast.Subscript) -> Fix |
         draft.insert_before(statement, f"{name} = {name}.to({{x}}.device, non_blocking=True)", x=first.value)
     draft.edits = [Edit(draft.edits[0].span, "".join(edit.text for edit in draft.edits))]
     one = function.file.text(first.value)
-    draft.unpinned = True
+    draft.drawbacks.add(Drawback.UNPINNED)
     return draft.fix(TITLE, Safety.UNSAFE, f"all must live on the device of {one}; {CHANGES}")
 
 

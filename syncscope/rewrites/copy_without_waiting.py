@@ -30,7 +30,7 @@ from syncscope.codemod.patterns.uploads import is_upload
 from syncscope.codemod.together import together
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Fact, Site, Value
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Drawback, Fix, Safety
 from syncscope.model.ops import Op
 from syncscope.project.conventions import GIVES_BATCHES
 from syncscope.project.syntax import name_of
@@ -222,11 +222,11 @@ def held_by(draft: Draft, moved: list[ast.expr], of_loader: bool) -> tuple[str, 
         return CHANGES, Safety.UNSAFE
     others = b"DataLoader(" not in function.file.code  # of which one may pin; those of this file do not
     if of_loader and others and all(of_a_batch(function.fact(each)) for each in moved) and function.file.project.pins():
-        draft.unpinned = True
+        draft.drawbacks.add(Drawback.UNPINNED)
         return f"{CHANGES}; {OF_ANOTHER_LOADER}", Safety.UNSAFE
     if not all(of_few(function, each) and not waits_around(function, each) for each in moved):
         return f"{CHANGES}; {NOT_PINNED}", Safety.SUGGEST
-    draft.unpinned = True
+    draft.drawbacks.add(Drawback.UNPINNED)
     changes = TAKEN_OVER if all(made_of_list(function, each) for each in moved) else f"{CHANGES}; {TAKEN_OVER}"
     return (changes, Safety.UNSAFE) if says_so(function) else (f"{NO_LINE_SAYS}; {changes}", Safety.SUGGEST)
 

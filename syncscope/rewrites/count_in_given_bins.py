@@ -10,7 +10,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Drawback, Fix, Safety
 from syncscope.project.syntax import each_of
 
 # values, from which on bincount is faster: it counts within a block first, and index_add_ adds each by itself
@@ -80,6 +80,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         x=values,
         of=of,
     )
+    draft.drawbacks.add(Drawback.READS_WORSE)
     return draft.fix(
         "count in as many bins as were asked for",
         Safety.UNSAFE,

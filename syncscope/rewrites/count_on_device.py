@@ -14,10 +14,11 @@ from syncscope.codemod.patterns.reads import handed_on, needs_number
 from syncscope.codemod.writes import sole_use
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Way
 from syncscope.model.ops import Op
 
 SELECTS_APART = True
+WAY = Way.ADDS_UP
 EXAMPLES = (
     Example(
         """

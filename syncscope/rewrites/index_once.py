@@ -23,7 +23,7 @@ from syncscope.codemod.ranks import may_be_one_element
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Fact, Site
-from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.model.finding import Fix, Safety, Stays, Way
 from syncscope.model.ops import Op
 from syncscope.rewrites import (
     choose_with_where,
@@ -34,6 +34,7 @@ from syncscope.rewrites import (
 )
 
 STAYS = Stays.FIRST
+WAY = Way.INDEXES
 TAKES = True
 LOCAL = True
 TOGETHER = True

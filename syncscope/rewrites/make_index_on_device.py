@@ -15,7 +15,7 @@ from syncscope.codemod.patterns.made_on_host import DESCRIBED, DRAWN, SAME, TYPE
 from syncscope.codemod.patterns.numbers import named, new_number, too_large, written_out
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Drawback, Fix, Safety
 from syncscope.project.syntax import each_of
 
 COMPILES = True
@@ -138,7 +138,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     for part in others:  # else the wait stays
         draft.replace(part, "{i}.to({x}.device, non_blocking=True)", i=part, x=whole)
         changes.append(f"{function.file.text(part)} must be a tensor, and is sent: {TAKEN_OVER}")
-        draft.unpinned = True
+        draft.drawbacks.add(Drawback.UNPINNED)
     if function.fact(whole).confidence < 2:
         changes.append(f"{function.file.text(whole)} must be a tensor")
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
@@ -17,7 +18,7 @@ from syncscope.codemod.patterns.numbers import named, new_number, too_large, wri
 from syncscope.codemod.templates import Part
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site, Value
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Drawback, Fix, Safety
 from syncscope.model.ops import Op
 from syncscope.project.syntax import each_of
 
@@ -272,7 +273,7 @@ def sent(draft: Draft, target: ast.Subscript, index: ast.expr) -> ast.expr | Par
     """The positions where what is written lives: an index of the host, which brackets take, is an error of what fills."""
     if not may_be_of_host(draft.function, index):
         return index
-    draft.unpinned = True
+    draft.drawbacks.add(Drawback.UNPINNED)
     return draft.part("{i}.to({x}.device, non_blocking=True)", i=index, x=target.value)
 
 
@@ -328,7 +329,7 @@ def filled_element(
     draft.replace(assign, "{x}.fill_({value})", x=target, value=value)
     if any(not told(function, other) for other in beside(function, assign, target)):
         safety, changes = Safety.SUGGEST, "elements that are written beside it are sent as before"
-    return draft.fix("fill the element on the device", safety, changes)
+    return replace(draft.fix("fill the element on the device", safety, changes), fills=1)
 
 
 def without_rows(site: Site, function: Function) -> Fix | None:

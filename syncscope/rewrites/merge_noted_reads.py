@@ -11,10 +11,11 @@ from syncscope.codemod.patterns.joined import joined, names_for, once_each, put_
 from syncscope.codemod.patterns.reads import tensor_read
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.model.finding import Fix, Safety, Stays, Way
 from syncscope.project.syntax import text_of
 
 STAYS = Stays.LAST
+WAY = Way.JOINS
 
 # methods that keep or write down
 NOTES = {"append", "add_scalar", "log", "log_metric", "update", "set_postfix", "write"}

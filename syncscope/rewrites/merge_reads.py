@@ -12,10 +12,11 @@ from syncscope.codemod.patterns.joined import joined
 from syncscope.codemod.patterns.reads import by_int, reads_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.model.finding import Fix, Safety, Stays, Way
 from syncscope.project.syntax import each_of
 
 STAYS = Stays.LAST
+WAY = Way.JOINS
 
 EXAMPLES = (
     Example(
@@ -132,6 +133,7 @@ def merged_run(function: Function, run: list[ast.Assign], pairs: list[tuple[ast.
     draft = Draft(function)
     code = f"map(int, {reading.code})" if all(whole) else reading.code
     draft.replace(run[0], f"{', '.join(n.id for n in names)} = {code}", **reading.parts)
+    draft.dense |= reading.dense_in(draft)
     for other in run[1:]:
         draft.remove(other)
     return draft.fix(f"read {len(names)} numbers at once", reading.safety, reading.changes)

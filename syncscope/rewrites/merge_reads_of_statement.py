@@ -14,10 +14,11 @@ from syncscope.codemod.patterns.reads import by_float, by_int, converted, detach
 from syncscope.codemod.writes import disturbed, lent_before, written_in
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Edit, Fix, Safety, Stays
+from syncscope.model.finding import Edit, Fix, Safety, Stays, Way
 from syncscope.model.source import Span
 
 STAYS = Stays.LAST
+WAY = Way.JOINS
 
 ELSEWHERE = (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp, ast.Yield, ast.YieldFrom, ast.Await)
 SIMPLE = (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)
@@ -264,6 +265,7 @@ def starred(function: Function, row: Sequence[ast.expr], reading: Joined, count:
     """The fix of reads that stand one after another: `f(*torch.stack((a, b)).tolist())`."""
     draft, file, holder = Draft(function), function.file, function.parent(row[0])
     code = draft.code(reading.code, **reading.parts)
+    draft.dense |= reading.dense_in(draft)
     if isinstance(holder, ast.Tuple) and len(holder.elts) == len(row):
         draft.edits.append(Edit(file.span(holder), f"tuple({code})"))
     else:

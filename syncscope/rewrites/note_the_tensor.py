@@ -11,9 +11,10 @@ from syncscope.codemod.proofs import one_value
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Fix, Safety, Way
 
 ROUNDS = True
+WAY = Way.NOTES
 EXAMPLES = (
     Example(
         """

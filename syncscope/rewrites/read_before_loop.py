@@ -19,10 +19,11 @@ from syncscope.codemod.together import together
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.model.finding import Fix, Safety, Stays, Way
 from syncscope.project.syntax import each_of, walk
 
 STAYS = Stays.FIRST
+WAY = Way.READS_BEFORE
 
 Repeated = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp
 LEARN = {"step", "backward"}  # what an optimizer writes is read anew

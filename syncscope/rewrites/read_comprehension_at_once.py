@@ -12,11 +12,12 @@ from syncscope.codemod.patterns.reads import FLOATS, by_float, number_of
 from syncscope.codemod.whereabouts import cannot_be_joined, made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Edit, Fix, Safety, Stays
+from syncscope.model.finding import Edit, Fix, Safety, Stays, Way
 from syncscope.model.source import Span
 from syncscope.project.syntax import walk
 
 STAYS = Stays.LAST
+WAY = Way.LISTS
 
 EXAMPLES = (
     Example(

@@ -14,9 +14,10 @@ from syncscope.codemod.templates import Part
 from syncscope.codemod.whereabouts import cannot_be_joined
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.model.finding import Fix, Safety, Stays, Way
 
 STAYS = Stays.LAST
+WAY = Way.LISTS
 
 TOGETHER = True
 EXAMPLES = (

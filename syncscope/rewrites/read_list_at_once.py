@@ -13,9 +13,10 @@ from syncscope.codemod.patterns.reads import tensor_read
 from syncscope.codemod.whereabouts import cannot_be_joined
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.model.finding import Fix, Safety, Stays, Way
 
 STAYS = Stays.LAST
+WAY = Way.LISTS
 
 TOGETHER = True
 EXAMPLES = (

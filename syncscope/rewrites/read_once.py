@@ -14,11 +14,12 @@ from syncscope.codemod.sharing import roots
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety, Stays
+from syncscope.model.finding import Fix, Safety, Stays, Way
 from syncscope.model.ops import Op
 from syncscope.rewrites import add_up_on_device, collect_on_device, read_where_used, tried
 
 STAYS = Stays.FIRST
+WAY = Way.READS_ONCE
 
 BETTER = (add_up_on_device, collect_on_device, read_where_used)  # after which a read is not made at all
 EXAMPLES = (

@@ -23,7 +23,7 @@ from syncscope.codemod.templates import Part
 from syncscope.codemod.together import together
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Drawback, Fix, Safety
 
 OWN_MEMORY = {"torch.tensor", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}  # nobody else can write to it
 SHARED = "torch.from_numpy"
@@ -228,7 +228,7 @@ def _of_call(site: Site, function: Function) -> Fix | None:
         draft.add_argument(site.node, "non_blocking", "True")
     else:
         draft.replace(site.node, sent.template, **sent.parts)
-    draft.unpinned = sent.few
+    draft.drawbacks |= {Drawback.UNPINNED} if sent.few else set()
     return draft.fix(TITLE, sent.safety, sent.changes)
 
 

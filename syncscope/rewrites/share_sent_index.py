@@ -12,7 +12,7 @@ from syncscope.codemod.patterns.listed import TAKEN_OVER, shaped
 from syncscope.codemod.writes import bound_between, disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Drawback, Fix, Safety
 from syncscope.model.ops import Op
 from syncscope.rewrites.send_without_waiting import of_call, sent_of
 
@@ -104,7 +104,8 @@ def shared(site: Site, held: ast.Name, function: Function) -> Fix | None:
     for use in uses:
         draft.replace(use, name)
     # One copy in place of several is worth it, however it is written.
-    changes, draft.unpinned = TAKEN_OVER if sent.few else sent.changes, sent.few
+    changes = TAKEN_OVER if sent.few else sent.changes
+    draft.drawbacks |= {Drawback.UNPINNED} if sent.few else set()
     devices = [goes_to(function, use) for use in uses]
     if len({each and ast.unparse(each) for each in devices}) > 1 or any(moves(function, use, first) for use in uses):
         changes = f"all that it selects from must live on one device; {changes}"

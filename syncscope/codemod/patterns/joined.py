@@ -51,6 +51,11 @@ class Joined(NamedTuple):
     parts: dict[str, ast.expr]
     safety: Safety
     changes: str
+    dense: bool = False  # it flattens what it joins, so that a reader looks twice
+
+    def dense_in(self, draft: Draft) -> set[str]:
+        """The code, as a draft writes it down, where it is dense."""
+        return {draft.code(self.code, **self.parts)} if self.dense else set()
 
 
 def joined(function: Function, reads: Sequence[ast.expr], named: Sequence[tuple[str, ast.expr]] = ()) -> Joined | None:
@@ -74,8 +79,10 @@ def joined(function: Function, reads: Sequence[ast.expr], named: Sequence[tuple[
     code = f"{join}(({stack})){'.tolist()' if join == STACK else FLATTENED}"
     if not named and alike(function, reads):
         return Joined(code, parts, Safety.SAFE, "")
-    flat = "" if join == STACK else f"; what is no number yet must have {FLAT}"
-    return Joined(code, parts, tier, f"{ONE_KIND}{flat}{floats}")
+    if join == STACK:
+        return Joined(code, parts, tier, f"{ONE_KIND}{floats}")
+    changes = f"{ONE_KIND}; what is no number yet must have {FLAT}{floats}"
+    return Joined(code, parts, tier, changes, dense=True)
 
 
 def all_at_once(ndim: int | None) -> tuple[str, str, str]:
@@ -271,3 +278,4 @@ def plain(name: str) -> str:
 def put_before(draft: Draft, statement: ast.stmt, names: Sequence[str], reading: Joined) -> None:
     """The statement that reads numbers and names them, before another."""
     draft.insert_before(statement, f"{', '.join(names)} = {reading.code}", **reading.parts)
+    draft.dense |= reading.dense_in(draft)

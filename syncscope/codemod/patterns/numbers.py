@@ -12,6 +12,7 @@ from syncscope.codemod.pattern import alike, seen
 from syncscope.codemod.patterns.made_on_host import TYPES
 from syncscope.codemod.templates import Part
 from syncscope.model.fact import Device, Dtype, Fact, Value
+from syncscope.model.finding import Drawback
 from syncscope.project import conventions
 from syncscope.project.syntax import name_of
 
@@ -148,6 +149,7 @@ def new_number(draft: Draft, of: ast.expr, number: ast.expr) -> Part:
     value = number.value if isinstance(number, ast.Constant) else None
     # its dtype is that of the other
     word = ("ones" if value else "zeros") if isinstance(value, bool) else filler(number)
+    draft.drawbacks.add(Drawback.NO_NUMBER)
     return draft.part(f"{{x}}.new_{word}(()" + (", {number})" if word == "full" else ")"), x=of, number=number)
 
 

@@ -10,28 +10,29 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from syncscope.codemod.callees import callee
 from syncscope.codemod.enclosure import LOOPS
-from syncscope.linter.by_default import hangs_on
-from syncscope.linter.config import LEAST
-from syncscope.linter.gains import arms_around
 from syncscope.linter.overlaps import Overlaps
 from syncscope.linter.source import DEEPEST
-from syncscope.linter.worth import REPEATED, holds, written_again
+from syncscope.linter.worth import by_default
+from syncscope.linter.worth.among_waits import FixAmongWaits, counts
+from syncscope.linter.worth.edits import holds, written_again
+from syncscope.linter.worth.other_waits import PASSES
+from syncscope.linter.worth.ways import REPEATED, arms_around
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety
-from syncscope.model.heat import FOLLOWS, IN_TRAINING, Reason
+from syncscope.model.heat import FOLLOWS, Reason
 from syncscope.model.ops import Op
 from syncscope.rules import Function, View
 
 _Place = tuple[ast.AST, ast.AST]  # a function, and the loop over steps in it, or the function again
 _MANY, _DEEPEST = 4, 2  # as how many waits one in a loop counts, and in how many loops within one another
 _SELDOM = frozenset((Reason.SOMETIMES, Reason.DELAYED, Reason.UNGIVEN, Reason.RARE, Reason.CHECKED))
-_PASSES = frozenset((*IN_TRAINING, Reason.LOADER, Reason.LOOP))
+_PASSES = PASSES | {Reason.LOOP}
 _NEEDED = frozenset((Op.CONDITION, Op.CPU, Op.NUMPY, Op.ASARRAY))
 """What waits for a value that is needed there: in another file, where nobody asks what mends it, all the same."""
 
@@ -44,23 +45,15 @@ class _Wait(NamedTuple):
     weight: int
 
 
-def beside_what_stays(
-    findings: Sequence[Finding],
-    sites: Sequence[Site | None],
-    states: Mapping[int, Finding],
-    idle: Mapping[Fix, str],
-    view: View,
-) -> dict[Fix, str]:
-    """Why steps gain little by these fixes, beside those that are `idle`: as many waits stay in the same passes as go."""
-    made: dict[Fix, list[Site]] = defaultdict(list)
-    for finding, site in zip(findings, sites, strict=True):
-        if finding.heat.reason is Reason.OWN:  # whether it is worth a line is for whoever wrote the rule to say
-            continue
-        fix = finding.fix
-        if site is None or fix is None or fix.safety is Safety.SUGGEST or fix in idle or not finding.heat.whole:
-            continue
-        if view.function(site).depth <= DEEPEST:
-            made[fix].append(site)
+def as_often(cases: Sequence[FixAmongWaits], states: Mapping[int, Finding], view: View) -> dict[Fix, str]:
+    """Why steps gain little by some of these fixes: as many waits stay in the same passes as go. `states` has what is said of
+    each site, by its `id`."""
+    made = {
+        case.fix: own
+        for case in cases
+        if case.fix.safety is not Safety.SUGGEST
+        if (own := [s for f, s in zip(case.findings, case.sites, strict=False) if f.heat.whole])
+    }
     places: dict[_Place, dict[Fix, list[Site]]] = defaultdict(dict)
     for fix, own in made.items():
         around = {_place(view.function(site), site, states) for site in own}
@@ -72,7 +65,7 @@ def beside_what_stays(
         function = view.function(next(iter(fixes.values()))[0])
         gone = Overlaps((edit.span, edit) for fix in fixes for edit in fix.edits)
         staying = [
-            _Wait(f"line {each.place.line}", each.node, _weight([each], function, passes))
+            _Wait(f"line {each.place.line}", each.node, _weight(function, each.node, passes))
             for each in function.sites
             if id(each) not in mended
             and _stays(each, states, function, passes)
@@ -98,8 +91,7 @@ def _in_calls(
             continue
         for site in called.sites:
             if called.elsewhere:
-                stays = site.op in _NEEDED and site.hot and site.confidence >= LEAST["medium"]
-                stays = stays and site.heat.reason not in FOLLOWS | _SELDOM
+                stays = site.op in _NEEDED and counts(site) and site.heat.reason not in FOLLOWS | _SELDOM
                 where = f"line {site.place.line} of {Path(site.place.path).name}"
             else:
                 stays = id(site) not in mended and _stays(site, states, called, called.scope)
@@ -124,7 +116,7 @@ def _around_calls(
             return ()
         passes = caller.loop(call) or caller.scope
         beside = [
-            _Wait(f"line {each.place.line}", each.node, _weight([each], caller, passes))
+            _Wait(f"line {each.place.line}", each.node, _weight(caller, each.node, passes))
             for each in caller.sites
             if id(each) not in mended and _stays(each, states, caller, passes)
         ]
@@ -149,20 +141,16 @@ def _few(
         gone = 0
         for other, sites in fixes.items():
             met = [site for site in sites if any(_may_meet(site.node, each.node, function) for each in own)]
-            gone += _weight(met, function, passes) - (_left(other, met[0], function, passes) if met else 0)
+            gone += sum(_weight(function, site.node, passes) for site in met)
+            gone -= _left(other, met[0], function, passes) if met else 0
         if beside and gone <= sum(each.weight for each in beside):
             found[fix] = f"{beside[0].said} waits as often, and stays"
     return found
 
 
-def _weight(sites: Iterable[Site], function: Function, passes: ast.AST) -> int:
-    """How often waits come by in a pass, as far as loops tell."""
-    return sum(_often(function, site.node, passes) for site in sites)
-
-
-def _often(function: Function, node: ast.AST, passes: ast.AST) -> int:
-    often: int = _MANY ** min(_DEEPEST, _loops(function, node, passes))
-    return often
+def _weight(function: Function, node: ast.AST, passes: ast.AST) -> int:
+    """How often a wait comes by in a pass, as far as loops tell."""
+    return int(_MANY ** min(_DEEPEST, _loops(function, node, passes)))
 
 
 def _left(fix: Fix, site: Site, function: Function, passes: ast.AST) -> int:
@@ -172,7 +160,7 @@ def _left(fix: Fix, site: Site, function: Function, passes: ast.AST) -> int:
         return 0
     if loop is not None and any(not holds(function.file.span(loop), edit.span) for edit in fix.edits):
         return fix.left if loop is not passes else 0
-    return fix.left * _often(function, statement, passes)
+    return fix.left * _weight(function, statement, passes)
 
 
 def _loops(function: Function, node: ast.AST, passes: ast.AST) -> int:
@@ -196,11 +184,11 @@ def _place(function: Function, site: Site, states: Mapping[int, Finding]) -> _Pl
 def _stays(site: Site, states: Mapping[int, Finding], function: Function, passes: ast.AST) -> bool:
     """Whether a wait within what makes passes is sure, waits for what is queued, and is mended by nothing that is made."""
     said = states.get(id(site))
-    if said is None or not said.hot or said.confidence < LEAST["medium"] or said.heat.reason in FOLLOWS:
+    if said is None or not counts(said) or said.heat.reason in FOLLOWS | _SELDOM:
         return False
-    if said.heat.reason in _SELDOM or passes not in function.around(site.node):
+    if passes not in function.around(site.node):
         return False
-    return hangs_on(function, site.node) is None
+    return not any(judge(said, site, function) for judge in by_default.JUDGES)
 
 
 def _may_meet(node: ast.AST, other: ast.AST, function: Function) -> bool:

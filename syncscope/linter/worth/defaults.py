@@ -1,8 +1,4 @@
-"""What runs only where somebody asks for it, and nothing in the project does: an arm of a test that says no as long as
-parameters are what they are anyway.
-
-It may run in every step of others, so it is told; but who looks after the project gains nothing by a change of it.
-"""
+"""What expressions of a function are where all parameters are what they are anyway."""
 
 from __future__ import annotations
 
@@ -10,20 +6,13 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from syncscope.codemod.enclosure import BODIES
-from syncscope.codemod.evaluated import LEAVES
 from syncscope.codemod.names_and_calls import parameters_of
-from syncscope.linter.source import DEEPEST
-from syncscope.linter.worth import cooled
-from syncscope.model.fact import Site
-from syncscope.model.finding import Finding
-from syncscope.model.heat import Heat, Reason
 from syncscope.project.given import OPTION, Parameter
-from syncscope.project.syntax import assigned, default_of, each_of, name_of, parents, walk
-from syncscope.rules import Function, View
+from syncscope.project.syntax import assigned, default_of, name_of, parents, walk
+from syncscope.rules import Function
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
@@ -38,159 +27,14 @@ _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
-_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Lt: ast.GtE,
-    ast.LtE: ast.Gt,
-    ast.Gt: ast.LtE,
-    ast.GtE: ast.Lt,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
-_NUMBERS = {
-    "math.inf": math.inf,
-    "torch.inf": math.inf,
-    "np.inf": math.inf,
-    "numpy.inf": math.inf,
-    "float('inf')": math.inf,
-}
+_NUMBERS = dict.fromkeys(("math.inf", "torch.inf", "np.inf", "numpy.inf", "float('inf')"), math.inf)
 _OPTIONS = re.compile(r"^(args?|opts?|options|cfg|configs?|params|hparams)$")
 """What people call that which holds the options of a command line: one that a test asks for alone is a flag, off by default."""
 _FARTHEST = 4  # assignments that are followed to what was given
 _UNKNOWN = object()
 
 
-def by_default(finding: Finding, site: Site | None, view: View) -> Finding:
-    """The finding, told in a line where nothing in the project asks for what it stands in."""
-    if site is None or finding.fix is None or not finding.heat.whole or finding.heat.reason is Reason.OWN:
-        return finding
-    function = view.function(site)
-    if function.depth > DEEPEST:
-        return finding
-    why = hangs_on(function, site.node)
-    return finding if why is None else cooled(finding, why)
-
-
-def hangs_on(function: Function, node: ast.AST) -> Heat | None:
-    """What has to be asked for, or to be so once, for a node to run; None where nothing has."""
-    if (set_once := _set_once(function, node)) is not None:
-        return Reason.CONVERTED(ast.unparse(set_once))
-    tests = [*_tests(function, node)]
-    for test, needed, refused in tests:
-        if not refused and _asks_for_little(test, needed):
-            return Reason.RARE(_told(test, needed))
-    for test, needed, _ in tests:
-        if _says_no(test, needed, function):
-            return Reason.UNGIVEN(_told(test, needed))
-    return None
-
-
-def _set_once(function: Function, node: ast.AST) -> ast.expr | None:
-    """The test whether what an object keeps is still a number, under which it gets another value: `type(self.eps) is float`."""
-    inner = node
-    for outer in function.around(node):
-        if isinstance(outer, ast.If) and inner in outer.body:
-            match outer.test:
-                case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Attribute() as kept, kinds]):
-                    pass
-                case ast.Compare(
-                    left=ast.Call(func=ast.Name(id="type"), args=[ast.Attribute() as kept]),
-                    ops=[ast.Is() | ast.Eq() | ast.In()],
-                    comparators=[kinds],
-                ):
-                    pass
-                case _:
-                    inner = outer
-                    continue
-            of_python = {name_of(each) for each in each_of(kinds)} <= {
-                "float",
-                "int",
-                "bool",
-                "list",
-                "tuple",
-                "ndarray",
-            }
-            given = (t for each in outer.body if isinstance(each, ast.Assign) for t in each.targets)
-            if of_python and ast.unparse(kept) in map(ast.unparse, given):
-                return outer.test
-        inner = outer
-    return None
-
-
-def _tests(function: Function, node: ast.AST) -> Iterator[tuple[ast.expr, bool, bool]]:
-    """The tests that have to hold, or not to hold, for a node to run; and whether all else is refused, with an error: then
-    what the test asks for is what everybody gives.
-    """
-    inner = node
-    for outer in function.around(node):
-        match outer:
-            case ast.If(test=test, body=body, orelse=orelse) if inner is not test:
-                yield test, inner in body, _raises(orelse if inner in body else body)
-            case ast.IfExp(test=test, body=body) if inner is not test:
-                yield test, inner is body, False
-            case ast.BoolOp(op=op, values=values) if inner in values:
-                yield from ((each, isinstance(op, ast.And), False) for each in values[: values.index(inner)])
-        if isinstance(inner, ast.stmt):
-            yield from _left_before(outer, inner)
-        inner = outer
-
-
-def _asks_for_little(test: ast.expr, needed: bool) -> bool:
-    """Whether a test holds where a batch has one row or none: `x.shape[0] == 1`, `len(boxes) == 0`, `not x.numel()`."""
-    match test:
-        case ast.BoolOp(op=op, values=values):
-            return isinstance(op, ast.And) is needed and any(_asks_for_little(each, needed) for each in values)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return _asks_for_little(operand, not needed)
-        case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=int(number))]) if _is_number_of_rows(
-            left
-        ):
-            few = {ast.Eq: 1, ast.LtE: 1, ast.Lt: 2} if needed else {ast.NotEq: 1, ast.Gt: 1, ast.GtE: 2}
-            return number <= few.get(type(op), -1)
-    return not needed and _is_number_of_rows(test)
-
-
-def _is_number_of_rows(node: ast.expr) -> bool:
-    match node:
-        case ast.Subscript(value=ast.Attribute(attr="shape"), slice=ast.Constant(value=0)):
-            return True
-        case ast.Call(func=ast.Name(id="len"), args=[_]) | ast.Call(func=ast.Attribute(attr="numel"), args=[]):
-            return True
-        case ast.Call(func=ast.Attribute(attr="size"), args=[ast.Constant(value=0)]):
-            return True
-    return False
-
-
-def _raises(block: list[ast.stmt]) -> bool:
-    return bool(block) and isinstance(block[-1], ast.Raise)
-
-
-def _told(test: ast.expr, needed: bool) -> str:
-    """What holds where a test does, or does not: `x.shape[0] <= 1` where `x.shape[0] > 1` must not."""
-    match test:
-        case _ if needed:
-            return ast.unparse(test)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return ast.unparse(operand)
-        case ast.Compare(left=left, ops=[op], comparators=compared):
-            return ast.unparse(ast.Compare(left, [_OPPOSITE[type(op)]()], compared))
-    return ast.unparse(ast.UnaryOp(ast.Not(), test))
-
-
-def _left_before(outer: ast.AST, inner: ast.stmt) -> Iterator[tuple[ast.expr, bool, bool]]:
-    """The tests before a statement in its block that have to fail for it to be come to."""
-    for name in BODIES:
-        block = getattr(outer, name, None)
-        if isinstance(block, list) and inner in block:
-            for each in block[: block.index(inner)]:
-                if isinstance(each, ast.If) and not each.orelse and isinstance(each.body[-1], LEAVES):
-                    yield each.test, False, _raises(each.body)
-
-
-def _says_no(test: ast.expr, needed: bool, function: Function) -> bool:
+def says_no(test: ast.expr, needed: bool, function: Function) -> bool:
     """Whether a test turns out otherwise than is needed, where all are given what they have anyway, as they are."""
     defaults = _Defaults(function)
     value = defaults.value(test, function.scope if isinstance(function.scope, _Function) else None, 0)

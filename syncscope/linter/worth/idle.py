@@ -1,4 +1,4 @@
-"""Numbers that are read for a size, and numbers that an object most often brings along."""
+"""Waits of which nobody gains by reading more than a line, as no fix can be made of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import ast
 import re
 
 from syncscope.model.fact import Site
+from syncscope.model.finding import Finding
+from syncscope.model.heat import Reason
+from syncscope.model.ops import VALUES, Family, Op
+from syncscope.project.syntax import statements, walk
 from syncscope.rules import Function
 
+NUMBERS = {"int", "float", "bool", "ndarray"}  # in what a function says that it gives, where nothing else is but these:
+HELD = {*NUMBERS, *"str None list tuple dict List Tuple Dict Optional Sequence np numpy".split()}
+SAMPLES = re.compile(r"(^|_)(sample|sampling|decode|decoding|search|select_actions?|get_actions?|simulate)(_|$)")
 _SIZED = frozenset(
     """range arange zeros ones empty full eye rand randn randperm linspace new_zeros new_ones new_full new_empty expand repeat
     view reshape narrow split unflatten tile pad""".split()
@@ -15,6 +22,34 @@ _SIZED = frozenset(
 _SIZE = re.compile(r"^(num_\w+|\w*size|\w*_len|\w*length|minlength|n)$")  # arguments that are one
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SHAPED = (ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List, ast.IfExp)
+
+
+def is_idle(finding: Finding, site: Site, function: Function) -> bool:
+    """Whether its function is not known to run in every step, the value is needed where it is, or asked for, and there is
+    nothing to write instead. Any other number that is read can be read later, or by somebody else; and where a step comes by
+    many times, that is the first thing to know.
+    """
+    if finding.fix is not None or finding.advice is not None or finding.heat.reason is Reason.OWN:
+        return False
+    if site.op in VALUES and is_brought_along(site, function):
+        return True
+    if finding.repeats or finding.heat.reason not in (Reason.MAYBE, Reason.CALLED):
+        return False
+    needed = site.op in (Op.CONDITION, Op.LINALG_CHECK) or site.op.family in (Family.SHAPE, Family.COPY)
+    return needed or (site.op in VALUES and (asked_for(site) or is_size(site, function)))
+
+
+def asked_for(site: Site) -> bool:
+    """Whether a number is what a function is to give, or is drawn or decoded by it, for somebody who runs on the host."""
+    function = site.function
+    if function is None:
+        return False
+    gives = set(re.findall(r"\w+", ast.unparse(function.returns))) if function.returns is not None else set()
+    if SAMPLES.search(function.name) or (gives & NUMBERS and gives <= HELD):
+        return True
+    given = (s.value for s in statements(function) if isinstance(s, ast.Return) and s.value is not None)
+    around = (value for value in given if any(node is site.node for node in walk(value)))
+    return any(not site.fact_of(value).is_tensor for value in around)
 
 
 def is_size(site: Site, function: Function) -> bool:

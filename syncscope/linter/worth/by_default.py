@@ -1,0 +1,117 @@
+"""What runs only where somebody asks for it, and nothing in the project does: an arm of a test that says no as long as
+parameters are what they are anyway.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from syncscope.linter.worth.defaults import says_no
+from syncscope.linter.worth.ways import left_before
+from syncscope.model.fact import Site
+from syncscope.model.finding import Finding
+from syncscope.project.syntax import each_of, name_of
+from syncscope.rules import Function
+
+_PAIRS = ((ast.Eq, ast.NotEq), (ast.Lt, ast.GtE), (ast.LtE, ast.Gt), (ast.Is, ast.IsNot), (ast.In, ast.NotIn))
+_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {a: b for pair in _PAIRS for a, b in (pair, pair[::-1])}
+_OF_PYTHON = frozenset(("float", "int", "bool", "list", "tuple", "ndarray"))
+
+
+def converted(finding: Finding, site: Site, function: Function) -> str:
+    """The test whether what an object keeps is still a number, under which it gets another value: `type(self.eps) is float`."""
+    inner: ast.AST = site.node
+    for outer in function.around(inner):
+        match outer:
+            case (
+                ast.If(test=ast.Call(func=ast.Name(id="isinstance"), args=[ast.Attribute() as kept, kinds]))
+                | ast.If(
+                    test=ast.Compare(
+                        left=ast.Call(func=ast.Name(id="type"), args=[ast.Attribute() as kept]),
+                        ops=[ast.Is() | ast.Eq() | ast.In()],
+                        comparators=[kinds],
+                    )
+                )
+            ) if inner in outer.body:
+                given = (t for each in outer.body if isinstance(each, ast.Assign) for t in each.targets)
+                of_python = {name_of(each) for each in each_of(kinds)} <= _OF_PYTHON
+                if of_python and ast.unparse(kept) in map(ast.unparse, given):
+                    return ast.unparse(outer.test)
+        inner = outer
+    return ""
+
+
+def of_few_rows(finding: Finding, site: Site, function: Function) -> str:
+    """What holds only where a batch has one row or none, and holds there."""
+    tests = _tests(function, site.node)
+    return next((_told(t, needed) for t, needed, refused in tests if not refused and _asks_for_little(t, needed)), "")
+
+
+def not_asked_for(finding: Finding, site: Site, function: Function) -> str:
+    """What must hold there, and does not as long as nobody gives a parameter anything else than it has anyway."""
+    tests = _tests(function, site.node)
+    return next((_told(test, needed) for test, needed, _ in tests if says_no(test, needed, function)), "")
+
+
+def _tests(function: Function, node: ast.AST) -> Iterator[tuple[ast.expr, bool, bool]]:
+    """The tests that have to hold, or not to hold, for a node to run; and whether all else is refused, with an error: then
+    what the test asks for is what everybody gives.
+    """
+    inner = node
+    for outer in function.around(node):
+        match outer:
+            case ast.If(test=test, body=body, orelse=orelse) if inner is not test:
+                yield test, inner in body, _raises(orelse if inner in body else body)
+            case ast.IfExp(test=test, body=body) if inner is not test:
+                yield test, inner is body, False
+            case ast.BoolOp(op=op, values=values) if inner in values:
+                yield from ((each, isinstance(op, ast.And), False) for each in values[: values.index(inner)])
+        if isinstance(inner, ast.stmt):
+            yield from ((each.test, False, _raises(each.body)) for each in left_before(function, inner))
+        inner = outer
+
+
+def _asks_for_little(test: ast.expr, needed: bool) -> bool:
+    """Whether a test holds where a batch has one row or none: `x.shape[0] == 1`, `len(boxes) == 0`, `not x.numel()`."""
+    match test:
+        case ast.BoolOp(op=op, values=values):
+            return isinstance(op, ast.And) is needed and any(_asks_for_little(each, needed) for each in values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _asks_for_little(operand, not needed)
+        case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=int(number))]) if _is_number_of_rows(
+            left
+        ):
+            few = {ast.Eq: 1, ast.LtE: 1, ast.Lt: 2} if needed else {ast.NotEq: 1, ast.Gt: 1, ast.GtE: 2}
+            return number <= few.get(type(op), -1)
+    return not needed and _is_number_of_rows(test)
+
+
+def _is_number_of_rows(node: ast.expr) -> bool:
+    match node:
+        case ast.Subscript(value=ast.Attribute(attr="shape"), slice=ast.Constant(value=0)):
+            return True
+        case ast.Call(func=ast.Name(id="len"), args=[_]) | ast.Call(func=ast.Attribute(attr="numel"), args=[]):
+            return True
+        case ast.Call(func=ast.Attribute(attr="size"), args=[ast.Constant(value=0)]):
+            return True
+    return False
+
+
+def _raises(block: list[ast.stmt]) -> bool:
+    return bool(block) and isinstance(block[-1], ast.Raise)
+
+
+def _told(test: ast.expr, needed: bool) -> str:
+    """What holds where a test does, or does not: `x.shape[0] <= 1` where `x.shape[0] > 1` must not."""
+    match test:
+        case _ if needed:
+            return ast.unparse(test)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return ast.unparse(operand)
+        case ast.Compare(left=left, ops=[op], comparators=compared):
+            return ast.unparse(ast.Compare(left, [_OPPOSITE[type(op)]()], compared))
+    return ast.unparse(ast.UnaryOp(ast.Not(), test))
+
+
+JUDGES = (converted, of_few_rows, not_asked_for)
