@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.event_graph import EventGraph
-from syncscope.analysis.host_operators import Spent, spent
+from syncscope.analysis.host_operators import HostOperators, Spent
 from syncscope.analysis.intervals import Intervals, covered, union
 from syncscope.analysis.lines_between import LinesBetween, SpentAt
 from syncscope.analysis.meeting_key import OUTSIDE, MeetingKey, OfKind
@@ -107,7 +107,7 @@ def _idle(trace: Trace, launched: Launches, rows: Sequence[int]) -> list[float]:
 
 
 def collectives(
-    trace: Trace, event_graph: EventGraph, these: Sequence[Numbered], origin: int
+    trace: Trace, event_graph: EventGraph, these: Sequence[Numbered], origin: int, host: HostOperators
 ) -> tuple[Collective, ...]:
     """These collectives with what the rank did before each."""
     rows = [one.row for one in these]
@@ -150,5 +150,5 @@ def collectives(
     on_device = by_line.of_device([trace.start[row] for row in rows])
     return tuple(
         replace(one, work=work, lines=by_line.of_host(since, until), device=device)
-        for one, work, (_, since, until), device in zip(found, spent(trace, spans), spans, on_device, strict=True)
+        for one, work, (_, since, until), device in zip(found, host.spent(spans), spans, on_device, strict=True)
     )

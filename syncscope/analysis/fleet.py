@@ -22,6 +22,7 @@ from syncscope.analysis.coverage import refuse
 from syncscope.analysis.entries import Hold, HostOrder, Launch, Run
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.groups import with_groups
+from syncscope.analysis.host_operators import OwnTime
 from syncscope.analysis.lines_between import AtLine, SpentAt
 from syncscope.analysis.matched import NEAR
 from syncscope.analysis.meeting_key import MeetingKey
@@ -133,6 +134,7 @@ def store(rank: Rank, folder: str | Path) -> None:
         "unforeseen": sorted(rank.unforeseen),
         "devices": rank.devices,
         "times": [asdict(each) for each in rank.times],
+        "host": rank.host,
         "steps": [asdict(step) for step in graph.steps],
     }
     for table, rows in kept.items():
@@ -177,6 +179,7 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
         unforeseen=frozenset(rest["unforeseen"]),
         devices=tuple(rest.get("devices", ())),
         times=tuple(map(_times, rest["times"])) if isinstance(rest.get("times"), list) else (),
+        host=tuple(OwnTime(*each) for each in rest.get("host", ())),
         collectives=collectives,
         graph=Graph(
             stream=_entries(tables["graph"].to_pylist()),

@@ -18,6 +18,7 @@ from syncscope.analysis.one_job import refuse_strangers
 from syncscope.analysis.owed import LateBy
 from syncscope.analysis.price import TimedPart, plan_of, shapley, unpriced
 from syncscope.analysis.rank import Rank, common_steps
+from syncscope.analysis.slow_hosts import Pace, slow_hosts, told_of_hosts
 from syncscope.analysis.steps import COUNTED
 from syncscope.analysis.summary import Key, key_of
 from syncscope.analysis.verdict import WORTH, unforeseen_told
@@ -54,7 +55,8 @@ class JobReport:
     steps that all have and in all: nobody knows how much of that were waits. Where no step is `marked`, the whole recording
     stands in place of a step. The ranks are `even` where none makes the others wait more than chance has it, or hardly any;
     None where too few steps were recorded to tell. `world` is how many ranks the job has, 0 where no recording says that, and
-    `missing` are those of which none is here, where the recordings say which they are of.
+    `missing` are those of which none is here, where the recordings say which they are of. `slow_hosts` are the ranks that come
+    last by their hosts, and whose hosts are slower in all that they do.
     """
 
     ranks: tuple[RankLine, ...]
@@ -73,6 +75,7 @@ class JobReport:
     even: bool | None = None
     world: int = 0
     missing: tuple[int, ...] = ()
+    slow_hosts: tuple[Pace, ...] = ()
 
     @property
     def here(self) -> str:
@@ -92,6 +95,8 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     members, unforeseen = _lines(ranks)
     value = _JobValue(joint, list(members.values()))
     meets = joint.meets()
+    by_host = {owed.rank for meet in meets for owed in meet.owed if owed.cause is LateBy.HOST and not meet.together}
+    slow = tuple(pace for pace in slow_hosts(joint.ranks) if pace.number in by_host)
     doubtful = [rank for rank in ranks if rank.error is not None and rank.error > GATE]
     others = ranks[0].world - 1 if len(ranks) == 1 else 0  # of which nothing is here
     cut = next((rank for rank in ranks if len(rank.graph.steps) == 1 < len(joint.steps)), None)
@@ -143,6 +148,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         if others > 0
         else (gone.told + " ").lstrip()
         + job_verdict(value.step, saving, between, why_none(value.error, doubtful, cut, uncoupled), rows, joint, even)
+        + told_of_hosts(slow)
         + _unforeseen(lines),
         notes=(*joint.notes, *_longer_steps(rows, value)),
         saving_range=between,
@@ -152,6 +158,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         even=even,
         world=gone.world,
         missing=gone.numbers,
+        slow_hosts=slow,
     )
 
 

@@ -9,6 +9,7 @@ from syncscope.analysis.collectives import Collective, collectives, numbered
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import fidelity_of, unforeseen_lines
 from syncscope.analysis.graph import Graph
+from syncscope.analysis.host_operators import HostOperators, OwnTime
 from syncscope.analysis.rank_times import RankTimes, mean_times, rank_times
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import by_line
@@ -31,6 +32,7 @@ class Rank:
     unforeseen: frozenset[int] = frozenset()
     devices: tuple[str, ...] = ()  # the names of those that its recording knows
     times: tuple[RankTimes, ...] = ()  # of each step, or of the recording; none without work of a device
+    host: tuple[OwnTime, ...] = ()  # of the threads that launch
 
     def counted(self) -> tuple[frozenset[int], int]:
         """The reads (by number) of the steps that a report counts, too, and how many steps these are; all without steps."""
@@ -65,19 +67,22 @@ def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
     trusted = fidelity_of(event_graph, graph)
     members = list(by_line(event_graph.reads).values())
     unforeseen = unforeseen_lines(event_graph, event_graph.graph(), members) if event_graph.selections else ()
+    host = HostOperators(trace)
+    calls = event_graph.launched.call
     if number is None:
         number = int(trace.meta.get("rank", -1))
     return Rank(
         number=number,
         origin=int(trace.meta.get("origin_ns", 0)) + graph.origin,
         graph=graph,
-        collectives=collectives(trace, event_graph, these, graph.origin),
+        collectives=collectives(trace, event_graph, these, graph.origin, host),
         error=None if trusted.error is None else max(trusted.error, trusted.unexplained),
         name=name,
         world=int(trace.meta.get("world_size", 0)),
         unforeseen=frozenset(read for line in unforeseen for read in members[line]),
         devices=device_names(trace),
         times=rank_times(trace, event_graph),
+        host=host.own_times(sorted(set(trace.lane[calls[calls >= 0]].tolist()))),
     )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from syncscope.analysis.joint_replay import LongerIn, RankLine
     from syncscope.analysis.meeting_key import MeetingKey
     from syncscope.analysis.rank_times import RankTimes
+    from syncscope.analysis.slow_hosts import Pace
 
 SHOWN = 12  # ranks and collectives in a table
 SPARE = ("copies alone", "of it overlapped", "compute", "exposed communication", "saved if only it never syncs")
@@ -71,7 +72,7 @@ def tables(found: JobReport, whole: bool) -> Iterator[JobTable]:
         (("rank", "blocked", "of it for others", "comes last", "others wait, in all", Words("mostly by"), Words("most at"),
           "saved if only it never syncs"), [_waits(rank) for rank in slow], "ranks"),
         (("rank", Words("its host is longer in"), "its own", "the others'"),
-         [_longer(rank, each) for rank in slow for each in rank.operators], "operators"),
+         [row for rank in slow for row in _in_operators(rank, found.slow_hosts)], "operators"),
         (("rank", Words("it is longer at"), "its own", "the others'"),
          [_longer(rank, each) for rank in slow for each in rank.lines if in_ms(each.own) != in_ms(each.others)], "lines"),
         (("step", Words("collective"), "last after first", "last is", Words("by"), "transfer"), _meets(found), "collectives"),
@@ -106,6 +107,15 @@ def _waits(rank: RankLine) -> tuple[str, ...]:
         job_name(rank.lines[0]) if rank.lines else "",
         "" if rank.saved_alone is None else in_ms(rank.saved_alone, ""),
     )
+
+
+def _in_operators(rank: RankLine, slow: Sequence[Pace]) -> Iterator[tuple[str, ...]]:
+    """What all of its operators are slower by, and which of them are."""
+    for pace in slow:
+        if pace.number == rank.number:
+            yield str(rank.number), pace.what, in_ms(pace.own, ""), in_ms(pace.others, "")
+    for each in rank.operators:
+        yield _longer(rank, each)
 
 
 def _longer(rank: RankLine, each: LongerIn) -> tuple[str, ...]:

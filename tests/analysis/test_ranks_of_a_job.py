@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from drawn_ranks import MS, buckets_of, dlrm, launch, ranks_of, work
+from drawn_ranks import MS, buckets_of, dlrm, launch, ranks_of, traces_of, work
 
 from syncscope import kineto
 from syncscope.analysis import fleet
-from syncscope.analysis.host_operators import spent
+from syncscope.analysis.host_operators import HostOperators
 from syncscope.analysis.job import job
 from syncscope.analysis.joint_replay import LongerIn
 from syncscope.analysis.owed import Arrival, LateBy, Owed, Waits
@@ -135,6 +135,38 @@ def test_what_the_slow_rank_does_longer_is_named_beside_the_others(within, named
     assert said in found.verdict
 
 
+def with_operators(late, slower, fewer=()):
+    """Ranks whose hosts come late by `late`, and run nine operators before each collective, `slower` times as long; one of them
+    twice on the ranks `fewer`."""
+    found = []
+    for r, trace in enumerate(traces_of(*late)):
+        events = list(trace)
+        for step in (e for e in trace if e.kind is Kind.STEP):
+            at = step.start
+            for n in range(10):
+                name = "autograd::engine::evaluate_function" if n < 1 else f"aten::op{n}"
+                length = round(20_000 * (n or 45) * slower[r])
+                events.append(Event(Kind.OP, name, Lane(1, 1), at, length))
+                at += length if n else 0
+            if r in fewer:
+                events.append(Event(Kind.OP, "aten::op9", Lane(1, 1), at - 500, 400))
+        found.append(rank_of(Trace.of(events, origin_ns=10**18), number=r, name=f"rank {r}"))
+    return found
+
+
+def test_a_host_that_is_slower_in_all_it_does_is_told_from_one_with_a_slow_operator():
+    """Of a rank that came late two operators were named, which were a small part of it."""
+    found = job(with_operators((0, 0, 3 * MS, 0), (1.0, 1.01, 1.2, 0.99)))
+    (slow,) = found.slow_hosts
+    assert (slow.number, slow.backward, slow.operators) == (2, True, 9)
+    assert slow.ratio == pytest.approx(1.2, rel=0.02)
+    assert "The host of rank 2 takes 1.19 times as long" in found.verdict
+    assert "9 operators of the backward pass that all ranks run alike: no single operator" in found.verdict
+    assert job(with_operators((0, 0, 3 * MS, 0), (1.0, 1.2, 1.0, 1.0))).slow_hosts == (), "it holds nobody up"
+    assert job(with_operators((0, 0, 3 * MS, 0), (0.8, 1.0, 1.2, 1.4))).slow_hosts == (), "they differ all the same"
+    assert job(with_operators((0, 0, 3 * MS, 0), (1.0, 1.0, 1.2, 1.0), fewer=[2])).slow_hosts[0].operators == 8
+
+
 def test_a_call_of_the_driver_within_an_operator_is_not_its_host_work():
     found = job(ranks_of(0, 3 * MS, within=[(Kind.OP, "aten::item"), (Kind.CALL, "cudaStreamSynchronize")]))
     assert found.ranks[1].operators == ()
@@ -152,7 +184,7 @@ def test_what_lies_in_no_operator_and_what_began_before_is_cut_at_the_moments_th
         ]
     )
     of = {known.thread: number for number, known in enumerate(trace.lanes)}
-    first, second, none = spent(trace, [(of[1], 5, 60), (of[1], 15, 17), (of[1], 60, 60)])
+    first, second, none = HostOperators(trace).spent([(of[1], 5, 60), (of[1], 15, 17), (of[1], 60, 60)])
     assert dict(first) == {"aten::mm": 25, "aten::copy_": 6, "": 10, "forward": 10}
     assert (dict(second), none) == ({"aten::copy_": 1}, ())
 
@@ -243,6 +275,10 @@ def test_of_eight_real_ranks_it_is_known_who_came_late_and_what_that_costs(share
     assert [meet.cause for meet in found.meets] == [LateBy.START] * 5 + [LateBy.HOST] * 3
     assert "wait 35.45 ms in sum, each 38.1% of a step, mostly by a late start" in found.verdict
     assert "But for that they wait most for rank 5, each 5.6% of a step, mostly by host work" in found.verdict
+    assert [(pace.number, round(pace.ratio, 1), pace.backward) for pace in found.slow_hosts] == [
+        (4, 1.2, True),
+        (5, 1.2, True),
+    ]
     assert found.saving / 1e6 == pytest.approx(0.88, rel=0.1)
     assert max(rank.saved_alone for rank in found.ranks) < 0.003 * found.step
     assert sum(rank.symptom for rank in found.ranks) > 0.9 * sum(rank.blocked for rank in found.ranks)
