@@ -135,6 +135,8 @@ def store(rank: Rank, folder: str | Path) -> None:
         "devices": rank.devices,
         "times": [asdict(each) for each in rank.times],
         "host": rank.host,
+        "machine": rank.machine,
+        "files": sorted(rank.files),
         "steps": [asdict(step) for step in graph.steps],
     }
     for table, rows in kept.items():
@@ -179,6 +181,8 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
         unforeseen=frozenset(rest["unforeseen"]),
         devices=tuple(rest.get("devices", ())),
         times=tuple(map(_times, rest["times"])) if isinstance(rest.get("times"), list) else (),
+        machine=rest.get("machine", ""),
+        files=frozenset(rest.get("files", ())),
         host=tuple(OwnTime(*each) for each in rest.get("host", ())),
         collectives=collectives,
         graph=Graph(

@@ -13,6 +13,7 @@ from syncscope.analysis.host_operators import HostOperators, OwnTime
 from syncscope.analysis.rank_times import RankTimes, mean_times, rank_times
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import by_line
+from syncscope.model.source import installed
 from syncscope.model.trace import Trace
 
 
@@ -33,6 +34,8 @@ class Rank:
     devices: tuple[str, ...] = ()  # the names of those that its recording knows
     times: tuple[RankTimes, ...] = ()  # of each step, or of the recording; none without work of a device
     host: tuple[OwnTime, ...] = ()  # of the threads that launch
+    machine: str = ""  # by its name
+    files: frozenset[str] = frozenset()  # of the program's own, in which lines of the recording are
 
     def counted(self) -> tuple[frozenset[int], int]:
         """The reads (by number) of the steps that a report counts, too, and how many steps these are; all without steps."""
@@ -82,6 +85,8 @@ def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
         unforeseen=frozenset(read for line in unforeseen for read in members[line]),
         devices=device_names(trace),
         times=rank_times(trace, event_graph),
+        machine=str(trace.meta.get("host") or ""),
+        files=frozenset(p.path for p in trace.places if p.path.endswith(".py") and not installed(p.path)),
         host=host.own_times(sorted(set(trace.lane[calls[calls >= 0]].tolist()))),
     )
 

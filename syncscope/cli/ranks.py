@@ -63,8 +63,8 @@ def command(
     FOLDER holds one trace for each rank, or the tables that --tables made; traces may be named one by one. Of several of a rank
     the newest is used. A rank that waits for another one in a collective gains nothing by not waiting for its device: what a
     line saves here is what the job gains. Recordings that cannot be of one job are refused, by their ranks, sizes of job, dates
-    and devices; those that name no rank and share no collective are taken for one, whatever program each is of. Of several
-    jobs, in folders of their own, there is a row for each.
+    and devices; those that name no rank and share no collective also by their programs' files, and where one was over before
+    the other began. Of several jobs, in folders of their own, there is a row for each.
 
     \b
     syncscope ranks traces/                       where a step of each rank goes, and who waits for whom

@@ -100,6 +100,31 @@ def test_recordings_that_are_not_of_one_job_are_refused_with_the_reason(folder, 
     assert re.search(f"these are not the ranks of one job: .*{why}", error.message)
 
 
+ANY = {"origin_ns": 2 * 10**18, "host": "here"}
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (moved(recording("other.py"), **ANY), "a.json ran train.py, b.json other.py"),
+        (
+            moved(recording("train.py"), **ANY | {"origin_ns": 2 * 10**18 + 10**9}),
+            "a.json was over before b.json began",
+        ),
+        (moved(recording("train.py"), **ANY), ""),
+        (moved(recording("train.py"), **ANY | {"origin_ns": 2 * 10**18 + 10**9, "host": "there"}), ""),
+    ],
+)
+def test_recordings_of_two_programs_or_of_one_in_turns_are_no_job(folder, other, why):
+    """Neither names a rank: two runs of one process each passed as two ranks, and halved the syncs of each."""
+    kineto.save(moved(recording("train.py"), **ANY), folder / "job" / "a.json")
+    kineto.save(other, folder / "job" / "b.json")
+    error = run("job").exception
+    assert (error is not None) == bool(why)
+    if why:
+        assert why in error.message
+
+
 def test_a_report_of_what_only_looks_like_a_job_is_of_each(folder):
     for number, origin in enumerate((2 * 10**18, 3 * 10**18)):
         kept = moved(recording("train.py"), rank=number, world_size=2, origin_ns=origin)
