@@ -38,9 +38,11 @@ def _meant(function: Function, called: ast.expr) -> ProjectFunction | None:
         return find_method(made.cls, "__call__")
     if isinstance(called, ast.Name):
         found = function.fact(called).ref
-    elif isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+    elif isinstance(called, ast.Attribute):
         owner = function.fact(called.value)
         ref = owner.ref
+        if not isinstance(called.value, ast.Name) and not isinstance(ref, Instance):
+            return None
         cls = ref.cls if isinstance(ref, Instance) else ref
         found = find_method(cls, called.attr) if isinstance(cls, Class) else member(owner, called.attr).ref
     else:

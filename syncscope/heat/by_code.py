@@ -46,10 +46,11 @@ def holds_its_loop(function: ProjectFunction) -> bool:
 @kept(MANY)
 def goes_through_loader(function: ProjectFunction) -> bool:
     """Whether one of its loops trains on each batch of a loader: an epoch, whatever it is called."""
-    return not _runs_backward_pass(function) and any(
-        isinstance(each, ast.For) and over_loader(each.iter) and runs_backward(each, function.module.source)
-        for each in statements(function.node)
-    )
+    source = function.module.source
+    if not speaks_of_backward(function.node, source) or _runs_backward_pass(function):
+        return False
+    loops = [each for each in statements(function.node) if isinstance(each, ast.For)]
+    return any(over_loader(each.iter) and runs_backward(each, source) for each in loops)
 
 
 def _runs_backward_pass(function: ProjectFunction) -> bool:

@@ -268,7 +268,8 @@ def _known(case: Judged) -> Heat | None:
         return by_place(package, stem, function.name) or Reason.SILENT()
     if stem in beside_training.TRANSFORMS and b"torchvision" in function.module.source:
         return Reason.DATA(function.cls.name if function.cls is not None else function.name)
-    if by_code.goes_through_loader(function) or (said.reason is Reason.LOOP and by_code.holds_its_loop(function)):
+    holds = by_code.holds_its_loop if said.reason is Reason.LOOP else by_code.goes_through_loader
+    if holds(function):
         return Reason.AROUND() if by_code.is_an_update(function) else Reason.OUTSIDE(function.name)
     # A `train` that takes a batch may be a step itself, unless it is that of an index, to which vectors are added.
     takes = bool({*function.names} - {"self", "mode"}) and not by_code.is_of_an_index(function)

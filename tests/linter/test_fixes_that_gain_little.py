@@ -144,6 +144,48 @@ def test_what_stays_around_each_call_of_a_function_stays_beside_its_fixes(door, 
     assert [f["line"] for f in found if f["fix"] is not None and f["line"] > 12] == [15] * fixed
 
 
+METER = """
+import torch
+
+
+class Meter:
+    def update(self, loss: torch.Tensor):
+        {shown}
+
+
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+        self.meter = Meter()
+
+    def look(self, loss):
+        self.meter.update(loss)
+
+    def train(self, loader, optimizer):
+        for x in loader:
+            y = self.model(x)
+            scale = torch.randn(3).to(y.device)
+            loss = (y * scale).sum()
+            loss.backward()
+            optimizer.step()
+            {called}(loss)
+"""
+
+
+@pytest.mark.parametrize(
+    ("shown", "called", "fixed"),
+    [
+        ("self.total = loss.cpu().numpy()", "self.meter.update", False),
+        ("self.total = loss.cpu().numpy()", "self.look", False),
+        ("self.total = loss.detach()", "self.look", True),
+    ],
+)
+def test_what_a_metric_is_given_in_each_pass_waits_there(door, shown, called, fixed):
+    door.write("train.py", METER.format(shown=shown, called=called))
+    found = json.loads(door("lint", "--format", "json", "train.py").out)
+    assert any(f["fix"] is not None for f in found if f["rule"] == "created-on-host") is fixed
+
+
 EXPERTS = """
 import torch
 

@@ -21,16 +21,18 @@ from syncscope.linter.source import DEEPEST
 from syncscope.linter.worth import by_default
 from syncscope.linter.worth.among_waits import FixAmongWaits, counts
 from syncscope.linter.worth.edits import holds, written_again
+from syncscope.linter.worth.idle import asked_for
 from syncscope.linter.worth.other_waits import PASSES
 from syncscope.linter.worth.ways import REPEATED, arms_around
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.model.heat import FOLLOWS, Reason
-from syncscope.model.ops import Op
+from syncscope.model.ops import VALUES, Op
 from syncscope.rules import Function, View
 
 _Place = tuple[ast.AST, ast.AST]  # a function, and the loop over steps in it, or the function again
 _MANY, _DEEPEST = 4, 2  # as how many waits one in a loop counts, and in how many loops within one another
+_FARTHEST = 3  # calls within calls that are followed
 _SELDOM = frozenset((Reason.SOMETIMES, Reason.DELAYED, Reason.UNGIVEN, Reason.RARE, Reason.CHECKED))
 _PASSES = PASSES | {Reason.LOOP}
 _NEEDED = frozenset((Op.CONDITION, Op.CPU, Op.NUMPY, Op.ASARRAY))
@@ -71,34 +73,48 @@ def as_often(cases: Sequence[FixAmongWaits], states: Mapping[int, Finding], view
             and _stays(each, states, function, passes)
             and all(written_again(edit, each, view.code) for edit in gone.of(each.span))
         ]
-        called = [*_in_calls(function, passes, states, mended, view)]
-        if passes is function.scope:
-            called += _around_calls(function, states, mended, view)
+        called = list[_Wait]()
+        if any(fix.safety is not Safety.SAFE for fix in fixes):
+            called += _in_calls(function, passes, states, mended, view)
+            called += _around_calls(function, states, mended, view) if passes is function.scope else ()
         if staying or called:
             found |= _few(fixes, staying, called, function, passes)
     return found
 
 
 def _in_calls(
-    function: Function, passes: ast.AST, states: Mapping[int, Finding], mended: Collection[int], view: View
+    function: Function,
+    passes: ast.AST,
+    states: Mapping[int, Finding],
+    mended: Collection[int],
+    view: View,
+    depth: int = 1,
 ) -> Iterator[_Wait]:
-    """The waits that stay in the functions that one calls, as far as they are sure to be come by there."""
+    """The waits that stay in the functions that one calls, and in those that these call, as far as they are sure to be come
+    by there."""
     for call in function.every(ast.Call):
         if function.file.callers.get(call, function.file.tree) is not function.scope:
             continue
         called = callee(view, function, call) if passes in function.around(call) else None
         if called is None or called is function or called.depth > DEEPEST:
             continue
+        around = _loops(function, call, passes)
         for site in called.sites:
-            if called.elsewhere:
-                stays = site.op in _NEEDED and counts(site) and site.heat.reason not in FOLLOWS | _SELDOM
-                where = f"line {site.place.line} of {Path(site.place.path).name}"
-            else:
-                stays = id(site) not in mended and _stays(site, states, called, called.scope)
-                where = f"line {site.place.line}"
-            if stays and not arms_around(called, site.node):
-                loops = _loops(function, call, passes) + _loops(called, site.node, called.scope)
-                yield _Wait(where, call, _MANY ** min(_DEEPEST, loops))
+            if arms_around(called, site.node) or id(site) in mended:
+                continue
+            if _stays_elsewhere(site) if called.elsewhere else _stays(site, states, called, called.scope):
+                where = f"line {site.place.line}" + f" of {Path(site.place.path).name}" * called.elsewhere
+                yield _Wait(where, call, _often(around + _loops(called, site.node, called.scope)))
+        if depth < _FARTHEST:
+            for wait in _in_calls(called, called.scope, states, mended, view, depth + 1):
+                if not arms_around(called, wait.node):
+                    yield _Wait(wait.said, call, max(wait.weight, _often(around)))
+
+
+def _stays_elsewhere(site: Site) -> bool:
+    """Whether a wait in another file is sure, and for a value that is needed there, or asked for as a number."""
+    needed = site.op in _NEEDED or (site.op in VALUES and asked_for(site))
+    return needed and counts(site) and site.heat.reason not in FOLLOWS | _SELDOM
 
 
 def _around_calls(
@@ -150,7 +166,11 @@ def _few(
 
 def _weight(function: Function, node: ast.AST, passes: ast.AST) -> int:
     """How often a wait comes by in a pass, as far as loops tell."""
-    return int(_MANY ** min(_DEEPEST, _loops(function, node, passes)))
+    return _often(_loops(function, node, passes))
+
+
+def _often(loops: int) -> int:
+    return int(_MANY ** min(_DEEPEST, loops))
 
 
 def _left(fix: Fix, site: Site, function: Function, passes: ast.AST) -> int:
