@@ -28,11 +28,12 @@ SET_UP = _one_of(
     set_\w+ _?\w+_and_freeze _?(un)?freeze_\w+
     _set_(networks?|models?|optimizers?|metrics|callbacks|param(eter)?s?(_\w+)?) add_(edge|node|vertex|layer|module)s?
     _build_(\w+_)?cache _?set_(\w+_)?cache _?pre_?compute(_\w+)?
-    make_inputs\w* \w+_schedule get_\w*(time_?steps|sigmas)
+    make_inputs\w* (get|make|create)_(sample|dummy|example)_inputs? \w+_schedule get_\w*(time_?steps|sigmas)
     dump\w* export\w* convert\w* replace_\w+ _?finali[sz]e_\w+ (de)?compress\w* synchroni[sz]e_between_processes
     patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+ _?pre_?process tokenize (\w+_)?kmeans(_\w+)? \w+_inv_freqs?
     _?compute_\w*rope_param\w*
-    plot\w* show _?show_\w+ visuali[sz]e\w* explain\w* add_(image|video|histogram|figure|audio|scalar)s? _?create_(logs|figures)
+    plot\w* show _?show_\w+ visuali[sz]e\w* explain\w* \w*saliency\w*
+    add_(image|video|histogram|figure|audio|scalar)s? _?create_(logs|figures)
     log (log|_?write)_(records|metrics|epoch\w*|images?|results?) close (get_|measure_|compute_)?latency _?assert_\w+
     """,
     rf"draw{_OF_STEPS}\w*",

@@ -174,6 +174,9 @@ def training_step(x: torch.Tensor):
         ("if x.shape[1] == 1:", True),
         ("if x.shape[0] > 1:", True),
         ("if len(x) == 1 or x.dim() > 1:", True),
+        ("num_points = len(x)\n    if num_points == 1:", False),
+        ("num_classes = x.shape[1]\n    if num_classes == 1:", True),
+        ("for n in range(3):\n      if n == 0:", True),
     ],
 )
 def test_what_runs_for_one_row_alone_is_told_in_a_line(door, test, fixed):

@@ -5,17 +5,22 @@ parameters are what they are anyway.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from syncscope.linter.worth.defaults import says_no
 from syncscope.linter.worth.ways import left_before
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
-from syncscope.project.syntax import each_of, name_of
+from syncscope.project.syntax import each_of, name_of, walk
 from syncscope.rules import Function
 
 _PAIRS = ((ast.Eq, ast.NotEq), (ast.Lt, ast.GtE), (ast.LtE, ast.Gt), (ast.Is, ast.IsNot), (ast.In, ast.NotIn))
 _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {a: b for pair in _PAIRS for a, b in (pair, pair[::-1])}
+_ROWS = re.compile(
+    r"^(n|num|count|length|bs|bsz|batch_?size|(n|num)_(samples|rows|points|boxes|nodes|edges|items|frames|tokens))$"
+)
+"""What people call how many there are: of a size that is chosen, of classes, layers or steps, one is nothing rare."""
 _OF_PYTHON = frozenset(("float", "int", "bool", "list", "tuple", "ndarray"))
 
 
@@ -44,8 +49,10 @@ def converted(finding: Finding, site: Site, function: Function) -> str:
 
 def of_few_rows(finding: Finding, site: Site, function: Function) -> str:
     """What holds only where a batch has one row or none, and holds there."""
-    tests = _tests(function, site.node)
-    return next((_told(t, needed) for t, needed, refused in tests if not refused and _asks_for_little(t, needed)), "")
+    for test, needed, refused in _tests(function, site.node):
+        if not refused and _asks_for_little(test, needed) and not _counts_passes(test, function, site.node):
+            return _told(test, needed)
+    return ""
 
 
 def not_asked_for(finding: Finding, site: Site, function: Function) -> str:
@@ -87,8 +94,17 @@ def _asks_for_little(test: ast.expr, needed: bool) -> bool:
     return not needed and _is_number_of_rows(test)
 
 
+def _counts_passes(test: ast.expr, function: Function, node: ast.AST) -> bool:
+    """Whether a test asks which pass it is of a loop around a node: one of them is the first in every step."""
+    asked = {each.id for each in walk(test) if isinstance(each, ast.Name)}
+    loops = (each.target for each in function.around(node) if isinstance(each, ast.For | ast.comprehension))
+    return any(isinstance(each, ast.Name) and each.id in asked for target in loops for each in walk(target))
+
+
 def _is_number_of_rows(node: ast.expr) -> bool:
     match node:
+        case ast.Name(id=name):
+            return _ROWS.match(name) is not None
         case ast.Subscript(value=ast.Attribute(attr="shape"), slice=ast.Constant(value=0)):
             return True
         case ast.Call(func=ast.Name(id="len"), args=[_]) | ast.Call(func=ast.Attribute(attr="numel"), args=[]):

@@ -41,8 +41,8 @@ def trained_on_host(finding: Finding, site: Site, function: Function) -> bool:
         return False
     if isinstance(around, ast.ClassDef) and not all(name_of(base) in _MOVED_BY_NONE for base in around.bases):
         return False
-    text = file.text(around)
-    there = file.once(f"trains on the host: {text}", lambda: trains_on_host(text.encode()))
+    span = file.span(around)
+    there = file.once(f"trains on the host: {span.start}", lambda: trains_on_host(file.code[span.start : span.end]))
     return there and not file.project.switches_default()
 
 
