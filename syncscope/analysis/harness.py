@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
+from syncscope.analysis.answer import LIKELY
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.nesting import Nesting
 from syncscope.analysis.reads import carries
-from syncscope.model.report import Read
+from syncscope.model.answer import Answer, Decision
+from syncscope.model.report import Line, Read
 from syncscope.model.trace import Kind, Trace
 
 RUNS = re.compile(r"torch/profiler/profiler\.py\(\d+\): (?:step|start|stop|__enter__|__exit__)$")
+SAID = 0.01  # of a step that such waits cost, from which on it is said what is left without them
+NOTHING = 0.0005
 EXPLICIT = "Synchronize"  # what waits for no value ends so
 
 
@@ -36,6 +41,23 @@ def of_harness(event_graph: EventGraph, members: Sequence[Sequence[int]]) -> lis
     return [
         found and all(waits_so(event_graph.reads[n]) for n in own) for found, own in zip(asked, members, strict=True)
     ]
+
+
+def beside_harness(found: Answer, of_loop: float, asked: Sequence[Line]) -> Answer:
+    """The answer where these lines may be no part of the loop, without which an `of_loop` part of a step is left to save: no
+    `fix` that rests on them."""
+    if found.share is None or found.share - of_loop < SAID:
+        return found
+    where = " and ".join(dict.fromkeys(line.place.shortly if line.place else f"`{line.op}`" for line in asked))
+    left = f"{100 * of_loop:.1f} % of a step is left to save" if of_loop > NOTHING else "nothing is left to save"
+    doubt = f"{left} without the wait at {where}, if that is whoever records and no part of the step"
+    fix = found.decision is Decision.FIX and of_loop < LIKELY
+    return replace(
+        found,
+        decision=Decision.TRY if fix else found.decision,
+        why=f"{doubt}; {found.why}",
+        doubt="; ".join(filter(None, (doubt, found.doubt))),
+    )
 
 
 def _function(trace: Trace, frames: Nesting, row: int) -> int:

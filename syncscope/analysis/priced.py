@@ -27,7 +27,7 @@ from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.fidelity import Fidelity, bounds, crowded, unforeseen_lines
 from syncscope.analysis.graph import Graph
-from syncscope.analysis.harness import of_harness
+from syncscope.analysis.harness import beside_harness, of_harness
 from syncscope.analysis.hosts import Recorder
 from syncscope.analysis.price import Prices, alone_and_last, timed_part, unpriced, within
 from syncscope.analysis.price import prices as price_lines
@@ -104,6 +104,11 @@ def priced(
         return instead(beside_others(found, others, adds), low / step, others)
 
     of_waits, whole = answered(alone), answered(_with_more(alone, ground, every, copied / step, believed))
+    if any(of_recording):
+        own = [n for n in range(len(members)) if not of_recording[n] and n not in costs.left]
+        _, of_loop = _step_and_saving(rewritten, {r for n in own for r in going[n]} - left)
+        asked = [line for line in report.lines if line.of_recording]
+        of_waits, whole = (beside_harness(found, of_loop / step, asked) for found in (of_waits, whole))
     report = replace(report, of_waits=of_waits, saving_step=costs.step)
     if not trusted.enough:
         return replace(report, answer=whole)

@@ -394,3 +394,6 @@ def test_a_wait_of_whoever_records_is_asked_about_and_is_no_first_advice(shared)
     assert "do first the waits of `bool` at transformers/modeling_attn_mask_utils.py:243" in said
     assert re.search(r"2\. …\S+:34 .{0,300} does it belong to the step\? It waits where a step begins or ends", said)
     assert said.count("does it belong") == 1
+    assert (
+        "0.1 % of a step is left to save without the wait at moca/library/profiling/profile.py:34, if that is" in said
+    )
