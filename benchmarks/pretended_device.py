@@ -135,7 +135,10 @@ class Operators(TorchDispatchMode):
         if word in INDICES:
             if word == "index_put" and args[2].ndim == 0 and args[1][0] is not None and args[1][0].dtype in MASKS:
                 return ""  # autograd's zero lies where the number was: on the host
-            return self.index(*args) if args[0] in marks else ""
+            if args[0] in marks:
+                return self.index(*args)
+            # of the host's numbers, written where the device says: the indices are brought over
+            return "copy" if "put" in word and any(each is not None and each in marks for each in args[1]) else ""
         if word == "where" and overload == "self":
             return "copy" if any(each not in marks for each in args) else ""
         asks: dict[str, Callable[[], bool]] = {

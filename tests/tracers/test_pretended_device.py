@@ -169,3 +169,12 @@ def test_the_old_names_of_types_of_the_device_make_tensors_there(monkeypatch):
         assert torch.cuda.LongTensor([1, 2]).is_cuda
         assert heard == ["copy"]
         assert torch.ones(2).type(torch.cuda.HalfTensor).dtype is torch.half
+
+
+def test_numbers_of_the_host_are_written_where_a_mask_of_the_device_says_once_it_is_brought_over(heard):
+    def run():
+        weights, mask = torch.ones(3), torch.ones(3, device="cuda") > 0
+        weights[mask] = 2.0
+        return weights.is_cuda
+
+    assert heard(run) == (["copy"], False)
