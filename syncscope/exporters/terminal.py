@@ -24,6 +24,7 @@ TAKES = {"trace"}
 WIDTH = 100
 NOTHING = 0.005  # of a step
 REST = 0.0005  # of a step, from which it is said how much goes to what is not worth a word
+WIDE = 0.5  # of a step, between which what may be none or a loss is no figure to act on
 APART = 0.05  # of a step: so far from the recorded one, what savings are parts of is always said
 FEW = 4  # steps, from which the first and the last are not counted
 LABEL = 9  # width of the labels at the left of the summary
@@ -214,9 +215,22 @@ def narrowed(report: Report, bounded: bool = True) -> str:
     part = f"{figures.percent(report.left_open)} of a {'step' if report.steps else 'recording'}"
     off = "" if report.replay_holds else f"a replay gets {part} wrong or cannot explain it"
     noise = ", and ".join(filter(None, (crowd, off)))
-    rough = f"{noise}, so the range is wide{': record again while they do not' if crowd else ''}" if noise else ""
+    again = ": record again while they do not" * bool(crowd)
+    rough = f"{noise}, so the range is wide{again}" if noise else ""
+    if found.low is not None and found.high is not None and found.low <= 0 and found.high - found.low > WIDE:
+        why = f"{noise}, so the range is" if noise else "the range is"
+        return f"{why} too wide to act on{again}; go by the syncs, which are counted all the same{_counted(report)}"
     bound = f"at most {figures.percent(found.bound)}" if found.bound is not None and bounded else ""
     return "; ".join(filter(None, (together, found.doubt, along, found.source, bound, rough)))
+
+
+def _counted(report: Report) -> str:
+    """How many syncs a step has, and which line has the most."""
+    most = max((line for line in report.lines if not line.fallback), key=lambda line: line.count, default=None)
+    if most is None or not report.steps:
+        return ""
+    where = most.place.shortly if most.place else f"`{most.op}`"
+    return f": {report.syncs:.3g} a step, most at {where} ({most.count:.3g})"
 
 
 def steps(report: Report, width: int) -> Iterator[str | tuple[str, str]]:

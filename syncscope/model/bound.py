@@ -9,6 +9,9 @@ from enum import StrEnum
 NEARLY = 0.01
 
 
+TAKEN_OFF = (
+    "By line that is more, as it was: here all is taken off that waits, the recorder or other programs may have added"
+)
 SPOKEN = 0.1  # the part of a device's time that others had, from which it is spoken of
 
 
@@ -70,10 +73,7 @@ class SavingBound:
     def _pace(self) -> str:
         if not self.quicker:
             return ""
-        return (
-            f", if a host that does not wait does its work in {self.quicker:.0%} less time, the most that was seen "
-            "where a device shares its processors"
-        )
+        return f", {self.quicker:.0%} quicker, as a host was seen to become that does not wait for its own processors"
 
     def beyond(self, busy: float | None) -> str:
         """What else would go where more is saved than a device that is `busy` for this part of a step leaves; "" if not."""
@@ -103,7 +103,10 @@ class SavingBound:
             )
         why = {
             Left.DEVICE: f"the device works for {1 - self.share:.1%} of it",
-            Left.HOST: f"the host's own work, without waiting, is {1 - self.share:.1%} of it{self._pace}",
+            Left.HOST: (
+                f"at least {1 - self.share:.1%} of it is the host's own work, once no wait, recorder or other program is in "
+                f"its way{self._pace}; the lines have it as it was"
+            ),
             Left.CHAIN: f"the longest chain of the host's and the device's work is {1 - self.share:.1%} of it{self._pace}",
         }[self.left]
         idle = f" The device is idle for {1 - busy:.1%}: more" if busy else ""

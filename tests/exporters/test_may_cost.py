@@ -39,6 +39,21 @@ def test_in_the_terminal(doubtful):
     assert text.count("between: below 0, a step may be so much longer") == 2, "below both tables"
 
 
+def test_what_nobody_can_act_on_is_said_to_be_so_with_what_is_known_all_the_same(doubtful):
+    """18 % longer to 87 % shorter, and nothing of what to do."""
+    answer = dataclasses.replace(doubtful.answer, low=-0.18, high=0.87, bound=0.87)
+    told = " ".join(terminal.export(dataclasses.replace(doubtful, answer=answer)).split())
+    counted = f"counted all the same: {doubtful.syncs:.3g} a step, most at "
+    assert f"too wide to act on; go by the syncs, which are {counted}" in told
+    assert "too wide" not in terminal.export(doubtful)
+
+
+def test_the_hosts_own_work_at_least_is_told_from_the_lines(report):
+    of_host = dataclasses.replace(report.bound, device=0.0, host=0.6 * report.bound.step, chain=0.0)
+    assert "is the host's own work, once no wait, recorder or other program is in its way" in of_host.words()
+    assert of_host.words().endswith("; the lines have it as it was.")
+
+
 def test_where_nothing_is_below_0_nothing_is_said_of_costs(report):
     lines = tuple(dataclasses.replace(line, answer=None) for line in report.lines)
     sure = dataclasses.replace(report, lines=lines)
