@@ -33,7 +33,7 @@ MS = 1_000_000
         (0.30, 0.005, 0.36, 0.6, NOTHING, TRY),  # it may be nothing
         (0.03, 0.011, 0.05, 0.6, NOTHING, FIX),
         (0.01, -0.02, 0.12, 0.6, NOTHING, TRY),  # it may be much
-        (0.01, -0.02, 0.04, 0.6, NOTHING, LEAVE),
+        (0.01, -0.02, 0.10, 0.6, NOTHING, LEAVE),
         (0.02, 0.0, 0.04, 0.6, NOTHING, TRY),  # between
         (0.02, 0.0, 0.025, 0.025, NOTHING, LEAVE),  # no fix gives more
     ],
@@ -69,6 +69,20 @@ def test_a_report_decides_for_all_and_for_each_line():
     assert report.lines[0].answer.decision is FIX
     assert report.answer.share == pytest.approx(4 / 9, rel=0.01)
     assert "Decision: fix. Fixing one line saves 4.0 ms of 9.0 ms per step" in report.verdict
+
+
+def test_lines_that_are_left_one_by_one_are_tried_all_together_where_their_sum_is_worth_it():
+    """Six lines that a step gains 1 % by each."""
+    little = int(0.4 * MS)
+    each = [("launch", 0, little), ("work", little), ("launch", 0, 6 * MS), ("work", 5 * MS)]
+    program = [each[0], ("read", 0, 0), *each[1:]]
+    report = summarize(
+        Device().run([[("read", 50 + n, 0) if op[0] == "read" else op for n in range(6) for op in program]] * 8)[0]
+    )
+    assert report.answer.decision is TRY
+    assert {line.answer.decision for line in report.lines} == {LEAVE}
+    assert report.verdict.startswith("Decision: try, all together, for no line is worth it alone.")
+    assert "all together, for no line is worth it alone; 4 in 5 of" in " ".join(terminal.export(report).split())
 
 
 @pytest.mark.parametrize(("late", "word"), [(0, "do first"), (800_000, "try")])

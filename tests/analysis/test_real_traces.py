@@ -117,19 +117,18 @@ def test_the_answer_is_told_once(shared, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "together"),
+    "name",
     [
-        ("a100_event_sync_cuda_sync_events.json.gz", False),
-        ("multirank_dlrm8/worker7.pt.trace.json.gz", True),
-        pytest.param("a100_train_ddp8_rank3_60reads.json.gz", False, marks=pytest.mark.slow),
+        "h100_qwen1.5_infer_stacks.json.gz",
+        pytest.param("a100_train_ddp8_rank3_60reads.json.gz", marks=pytest.mark.slow),
     ],
 )
-def test_the_answer_says_that_waits_are_worth_it_together_where_each_line_is_left(shared, name, together):
+def test_where_a_line_is_worth_it_alone_the_answer_speaks_of_no_others(shared, name):
     done = CliRunner(env={"COLUMNS": "400"}).invoke(commands, ["report", str(shared / "traces" / name)])
     value = json.loads(
         CliRunner().invoke(commands, ["report", str(shared / "traces" / name), "--format", "json"]).stdout
     )
     assert value["answer"]["decision"] == "try"
-    assert all(line["answer"]["decision"] == "leave" for line in value["lines"]) is together
-    assert ("all together, for no line is worth it alone; 4 in 5 of" in " ".join(done.stdout.split())) is together
-    assert value["verdict"].startswith("Decision: try, all together, for no line") is together
+    assert any(line["answer"]["decision"] != "leave" for line in value["lines"])
+    assert "all together" not in done.stdout
+    assert not value["verdict"].startswith("Decision: try, all together")
