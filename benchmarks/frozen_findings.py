@@ -73,8 +73,8 @@ def write_backwards() -> None:
 
     def fix(self: Fix, *args: Any, **more: Any) -> None:
         fixed(self, *args, **more)
-        for name in ("title", "changes"):
-            object.__setattr__(self, name, backwards(getattr(self, name)))
+        object.__setattr__(self, "title", backwards(self.title))
+        object.__setattr__(self, "terms", tuple(map(backwards, self.terms)))
 
     def finding(self: Finding, *args: Any, **more: Any) -> None:
         found(self, *args, **more)

@@ -29,7 +29,7 @@ FORMATS = [name for name, module in discover.discover(exporters).items() if hasa
 
 
 def found(path: str = EVIL) -> Finding:
-    fix = Fix(f"rewrite {EVIL}", (Edit(Span(0, 1), "\x0c"),), Safety.UNSAFE, f"changes {EVIL}")
+    fix = Fix(f"rewrite {EVIL}", (Edit(Span(0, 1), "\x0c"),), Safety.UNSAFE, (f"changes {EVIL}",))
     return Finding(
         *("host-read", Place(path, 3), 1, 3, 4, Span(2, 5)),
         *(f"`{EVIL}` waits, as [you](https://example.com) know", 3, Reason.SET_UP(EVIL), (EVIL,), fix),

@@ -180,7 +180,7 @@ def further(name: str, rule: Paged, shown: list[Example]) -> str:
         if example.safety is not None:
             if fix is None:  # a rule of the user's own, whose examples do not hold
                 continue
-            title, changes = fix.title[:1].upper() + fix.title[1:], f": {fix.terms}" if fix.terms else ""
+            title, changes = fix.title[:1].upper() + fix.title[1:], f": {fix.words}" if fix.words else ""
             told = f"\n{title} ({fix.safety.value}){changes}.\n\n{difference(example, around=1)}"
         elif example.instead is not None:
             title, told = example.code, f"\nBy hand:\n\n{difference(example, around=1)}"

@@ -332,8 +332,8 @@ class Draft(Templates):
         self.drawbacks |= other.drawbacks
         self.dense |= other.dense
 
-    def fix(self, title: str, safety: Safety, changes: str = "", redraws: bool = False) -> Fix:
-        """What was drafted, as one fix.
+    def fix(self, title: str, safety: Safety, *changes: str, redraws: bool = False) -> Fix:
+        """What was drafted, as one fix; "" among what it changes is left out.
 
         Raises:
             CannotRewrite: an error that is caught around it would find other statements done.
@@ -346,8 +346,10 @@ class Draft(Templates):
         if safety is not Safety.SUGGEST and (again := read_more_often(self.function, self.edits)):
             said = " and ".join(f"`{text}`" for text in again)
             safety = Safety.UNSAFE
-            changes = "; ".join(filter(None, (changes, f"{said} is read more often, which a property would notice")))
-        return Fix(title, edits, safety, changes, redraws=redraws, drawbacks=frozenset(self.drawbacks))
+            changes = (*changes, f"{said} is read more often, which a property would notice")
+        return Fix(
+            title, edits, safety, tuple(filter(None, changes)), redraws=redraws, drawbacks=frozenset(self.drawbacks)
+        )
 
 
 def laid_out_together(function: Function, fixes: Sequence[Fix]) -> Fix | None:

@@ -31,13 +31,12 @@ def together(fixes: Sequence[Fix]) -> Fix:
                     insort(places, edit.span)
                 put.setdefault(edit.span, {})[edit.text] = None
     edits = tuple(Edit(span, "".join(texts)) for span, texts in sorted(put.items()))
-    changes = "; ".join(dict.fromkeys(said for fix in taken for said in fix.changes.split("; ") if said))
     each = dict.fromkeys(taken)
     return replace(
         taken[0],
         title=_called(taken),
         edits=edits,
-        changes=changes,
+        terms=tuple(dict.fromkeys(said for fix in taken for said in fix.terms)),
         left=sum(fix.left for fix in each),
         fills=sum(fix.fills for fix in each),
         rounds=any(fix.rounds for fix in taken),

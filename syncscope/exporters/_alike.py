@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from syncscope.model.finding import Finding, Fix, Safety
+from syncscope.model.finding import BETWEEN, Finding, Fix, Safety
 from syncscope.model.source import Span
 from syncscope.model.words import visible
 
 LONG = 80  # letters: shorter terms are said each time
 MANY = 3  # findings that one fix mends: the first is shown, and of the others where they are
-BETWEEN = "; "  # the parts of terms
 
 
 def with_twins(findings: Iterable[Finding], line_of: Callable[[Finding], str]) -> list[list[Finding]]:
@@ -65,7 +64,9 @@ def _mended_alike(finding: Finding) -> tuple[object, ...]:
 
 def _said(finding: Finding) -> tuple[object, ...]:
     fixes = [fix for fix in (finding.fix, finding.fix and finding.fix.also) if fix is not None]
-    return finding.heat, *((fix.title, fix.standing, fix.terms, *(edit.text for edit in fix.edits)) for fix in fixes)
+    return finding.heat, *(
+        (fix.title, fix.standing, fix.conditions, *(edit.text for edit in fix.edits)) for fix in fixes
+    )
 
 
 def like_it(twins: Sequence[Finding]) -> str:
@@ -109,11 +110,11 @@ class FixWords:
 
     def _terms(self, fix: Fix, finding: Finding) -> str:
         """What a fix changes, without what was said already."""
-        if self._alone or len(fix.terms) <= LONG:
-            return fix.terms
-        if again := self._again(fix.terms, finding):
+        if self._alone or len(fix.words) <= LONG:
+            return fix.words
+        if again := self._again(fix.words, finding):
             return again
-        known = {part: self._again(part, finding) if len(part) > LONG else "" for part in fix.terms.split(BETWEEN)}
+        known = {part: self._again(part, finding) if len(part) > LONG else "" for part in fix.conditions}
         fresh = [part for part, where in known.items() if not where]
         return BETWEEN.join([*fresh, *dict.fromkeys(f"and {where}" for where in known.values() if where)])
 
@@ -131,5 +132,5 @@ class FixWords:
 def offer(fix: Fix, what: str = "fix", terms: str | None = None) -> str:
     """A fix in words: its title, its safety, what it changes: in these words, if any are given."""
     flag = {Safety.SAFE: "--fix", Safety.UNSAFE: "--unsafe-fixes", Safety.SUGGEST: "--diff"}[fix.tier]
-    terms = "; ".join(filter(None, (fix.gains, fix.terms if terms is None else terms)))
+    terms = BETWEEN.join(filter(None, (fix.gains, fix.words if terms is None else terms)))
     return f"{what} ({fix.standing}, {flag}): {fix.title}{f': {terms}' if terms else ''}"

@@ -37,7 +37,7 @@ def finding(found: Finding) -> dict[str, Any]:
 
 def in_words(fix: Fix) -> dict[str, str]:
     """What could be made of it by hand, and what would have to be so, or be changed elsewhere."""
-    return {"title": fix.title, "safety": fix.safety.value, "needs": fix.terms}
+    return {"title": fix.title, "safety": fix.safety.value, "needs": fix.words}
 
 
 def worth(found: Finding) -> dict[str, Any] | None:

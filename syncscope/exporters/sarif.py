@@ -105,7 +105,7 @@ def artifact(finding: Finding) -> dict[str, str]:
 
 def fix(offered: Fix, finding: Finding, code: bytes) -> dict[str, Any]:
     """A fix: its description says how safe it is, since SARIF has no field for that."""
-    changes = f": {offered.terms}" if offered.terms else ""
+    changes = f": {offered.words}" if offered.words else ""
     replacements = [{"deletedRegion": region(e.span, code), "insertedContent": {"text": e.text}} for e in offered.edits]
     return {
         "description": {"text": f"{offered.title} ({offered.standing}{changes})"},

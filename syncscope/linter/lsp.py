@@ -283,7 +283,7 @@ def quick_fixes(ls: Server, uri: str, wanted: lsp.Range) -> Iterator[lsp.CodeAct
     for document, finding in ls.at(uri, wanted):
         for fix in (finding.fix, finding.fix.also) if finding.fix else ():
             if fix is not None:
-                changes = f": {fix.terms}" if fix.terms else ""
+                changes = f": {fix.words}" if fix.words else ""
                 title, safe = f"{fix.title} ({fix.standing}{changes})", fix.tier is Safety.SAFE
                 yield ls.action(document, finding, title, fix.edits, preferred=safe and fix is finding.fix)
         if finding.rule not in config.BUILT_IN:

@@ -78,9 +78,7 @@ def sparing(finding: Finding, site: Site | None, allowed: Overlaps[Site], view: 
     if taken is None:
         return finding
     said = f"it takes away what a comment lets stand in line {taken.place.line}"
-    return replace(
-        finding, fix=replace(fix, safety=Safety.SUGGEST, changes="; ".join(filter(None, (said, fix.changes))))
-    )
+    return replace(finding, fix=replace(fix, safety=Safety.SUGGEST, terms=(said, *fix.terms)))
 
 
 def _takes(fix: Fix, site: Site, code: bytes) -> bool:

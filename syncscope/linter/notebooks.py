@@ -287,7 +287,8 @@ def presented(source: SourceFile, finding: Finding) -> Finding:
         return replace(
             fix,
             title=source.with_cells(fix.title),
-            changes=source.with_cells(fix.changes),
+            terms=tuple(map(source.with_cells, fix.terms)),
+            why_by_hand=source.with_cells(fix.why_by_hand),
             edits=tuple(Edit(local(e.span), e.text) for e in fix.edits),
             also=within(fix.also),
         )

@@ -18,7 +18,7 @@ from syncscope.linter.worth.edits import still_writes
 from syncscope.linter.worth.idle import is_idle
 from syncscope.linter.worth.ways import waits_beside
 from syncscope.model.fact import Site
-from syncscope.model.finding import Edit, Finding, Fix, Safety
+from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
 from syncscope.model.source import Span
@@ -52,7 +52,7 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
         return finding
     rule = ruleset(config.rules)[finding.rule]
     try:
-        fix = own_rules.of_kind(mended(rule, site, function), Fix, "rewrite")
+        fix = own_rules.fix_of(mended(rule, site, function))
         if fix is not None and (
             is_scripted(finding.function, source.path, source.code) or says_it_is_scripted(site.function, source.code)
         ):
@@ -77,7 +77,7 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
         )
         said = said or WHY_BY_HAND * is_generated(source)
         if said:
-            fix = replace(fix, safety=Safety.SUGGEST, changes="; ".join(filter(None, (said, fix.changes))), hint=True)
+            fix = replace(fix, safety=Safety.SUGGEST, terms=(said, *fix.terms), hint=True)
     if fix.hint and not config.all:
         return replace(finding, advice=fix)
     also = fix.also and replace(fix.also, edits=with_newlines(fix.also.edits, source.newline))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from syncscope.linter.config import shown
 from syncscope.model.fact import Site
+from syncscope.model.finding import Fix
 from syncscope.rules import Rule, is_ours
 
 FAILED: dict[str, str] = {}  # what failed in the file at hand, in words, and the place that was being looked at
@@ -32,6 +34,16 @@ def of_kind(found: Any, kind: type, what: str) -> Any:
     if found is None or isinstance(found, kind):
         return found
     raise TypeError(f"{what} gave {found!r}, which is no {kind.__name__}")
+
+
+def fix_of(found: Any) -> Fix | None:
+    """What the rewrite of a rule gave; what it changes may be one text.
+
+    Raises:
+        TypeError: it is no fix.
+    """
+    fix = of_kind(found, Fix, "rewrite")
+    return replace(fix, terms=(fix.terms,)) if fix is not None and isinstance(fix.terms, str) else fix
 
 
 def told(every: Iterable[dict[str, str]]) -> list[str]:

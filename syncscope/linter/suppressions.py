@@ -201,14 +201,14 @@ def renaming(code: bytes, comment: Comment, rule: str, meant: str) -> Fix:
     found = re.search(rb"(?<![\w-])" + re.escape(rule).encode() + rb"(?![\w-])", text)
     assert found is not None
     span = Span(comment.span.start + found.start(), comment.span.start + found.end())
-    return Fix(f"name {meant}", (Edit(span, meant),), Safety.UNSAFE, "the findings of that rule are silent here")
+    return Fix(f"name {meant}", (Edit(span, meant),), Safety.UNSAFE, ("the findings of that rule are silent here",))
 
 
 def allowing(code: bytes, comment: Comment) -> Fix:
     """Say `allow` where another word stands."""
     start = code.index(comment.strange.encode(), code.index(b":", comment.span.start))
     edit = Edit(Span(start, start + len(comment.strange.encode())), "allow")
-    return Fix("say allow", (edit,), Safety.UNSAFE, "what it names is silent here")
+    return Fix("say allow", (edit,), Safety.UNSAFE, ("what it names is silent here",))
 
 
 def additions(source: SourceFile, by_line: Mapping[int, Sequence[str]], reason: str) -> list[Edit]:

@@ -76,11 +76,15 @@ class Drawback(Enum):
     NO_NUMBER = "no number"  # a tensor of no dimensions stands where a number stood
 
 
+BETWEEN = "; "
+"""What stands between terms that are printed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
     """Edits that belong together: all of them or none.
 
-    `changes` says in one sentence what an UNSAFE fix changes, or why a SUGGEST one must be checked by hand. `adds` is what the
+    The `terms` say what an UNSAFE fix changes, or why a SUGGEST one must be checked by hand, each in words. `adds` is what the
     device does more then: `ROWS` is priced by how many rows were kept. Of the reads it mends together one may be what `stays`,
     and of several such fixes that are one, as many as are `left`.
     Where it `clears` the line of a read, what that launched for it goes, too; where it `takes` rows all the same, by positions,
@@ -94,7 +98,7 @@ class Fix:
     title: str
     edits: tuple[Edit, ...]
     safety: Safety
-    changes: str = ""
+    terms: tuple[str, ...] = ()
     adds: Adds = Adds.NOTHING
     stays: Stays = Stays.NONE
     left: int = 0
@@ -112,9 +116,19 @@ class Fix:
     why_by_hand: str = ""
 
     @property
-    def terms(self) -> str:
-        """Why it is left to people, what is changed and what is added, in words; "" where it is none of them."""
-        return "; ".join(filter(None, (self.why_by_hand, self.changes, self.adds.value)))
+    def changes(self) -> str:
+        """What it changes, or why it must be checked, as it is printed."""
+        return BETWEEN.join(self.terms)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """Why it is left to people, what is changed and what is added, each in words."""
+        return tuple(filter(None, (self.why_by_hand, *self.terms, self.adds.value)))
+
+    @property
+    def words(self) -> str:
+        """The same, as it is printed; "" where it is none of them."""
+        return BETWEEN.join(self.conditions)
 
     @property
     def tier(self) -> Safety:

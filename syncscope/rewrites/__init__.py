@@ -202,8 +202,7 @@ def _on_one_device(fix: Fix, site: Site, function: Function) -> Fix | None:
         return fix
     beside = f"where {file.text(site.node.value)} does" if isinstance(site.node, ast.Subscript) else "on the device"
     safety = Safety.UNSAFE if fix.safety is Safety.SAFE else fix.safety
-    changes = "; ".join(filter(None, (f"{file.text(part)} must live {beside}", fix.changes)))
-    return replace(fix, safety=safety, changes=changes)
+    return replace(fix, safety=safety, terms=(f"{file.text(part)} must live {beside}", *fix.terms))
 
 
 def _only(site: Site, function: Function) -> bool:

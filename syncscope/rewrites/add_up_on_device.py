@@ -305,7 +305,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     )
     if other is None:
         return fix
-    return replace(fix, safety=Safety.SUGGEST, changes=f"{fix.changes}; {stays_beside(function, other)}")
+    return replace(fix, safety=Safety.SUGGEST, terms=(*fix.terms, stays_beside(function, other)))
 
 
 def read_anyway(function: Function, loop: ast.AST) -> ast.AST | None:
@@ -361,8 +361,8 @@ def _total_of(site: Site, function: Function) -> Total | None:
     musts = musts_of(function, tensor, added, sum_of)
     tier = Safety.UNSAFE if len(inside) <= FEW else Safety.SUGGEST
     in_float32 = not (sum_of.whole or exact)
-    changes = "; ".join([f"{total} is a tensor inside the loop{IN_FLOAT32 * in_float32}", *musts])
-    return Total(total, draft.fix(title, tier, changes), musts, in_float32)
+    inside_it = f"{total} is a tensor inside the loop{IN_FLOAT32 * in_float32}"
+    return Total(total, draft.fix(title, tier, inside_it, *musts), musts, in_float32)
 
 
 def _drafted(

@@ -53,5 +53,5 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix(
         "let the device check",
         Safety.SUGGEST,
-        LATER,
+        *LATER,
     )

@@ -107,7 +107,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         if low is None or high is None or not function.pure(high):
             return None
         draft.replace(site.node, "{x}.clamp(min={low}).clamp(max={high})", x=op.base, low=low, high=high)
-        return draft.fix("clamp one side at a time", Safety.UNSAFE, f"gradients flow to the bound too; {PROMOTED}")
+        return draft.fix("clamp one side at a time", Safety.UNSAFE, "gradients flow to the bound too", PROMOTED)
     return None
 
 

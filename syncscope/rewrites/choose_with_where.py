@@ -129,7 +129,7 @@ class Choice(NamedTuple):
     chosen: Part  # the mask, as `where` takes it
     value: Part
     safety: Safety
-    changes: str
+    changes: tuple[str, ...]
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
@@ -140,7 +140,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if found is None or assign is None:
         return None
     draft.replace(assign, WHERE, x=found.x, m=found.chosen, value=found.value)
-    return draft.fix("compute all, and choose", found.safety, found.changes)
+    return draft.fix("compute all, and choose", found.safety, *found.changes)
 
 
 def both_ways(site: Site, function: Function) -> Fix | None:
@@ -163,7 +163,9 @@ def both_ways(site: Site, function: Function) -> Fix | None:
     one, other = found if isinstance(found[0].mask, ast.Name) else found[::-1]
     draft.replace(first, "{x} = torch.where({m}, {a}, {b})", x=one.x, m=one.chosen, a=one.value, b=other.value)
     draft.remove(second)
-    return draft.fix("compute both, and choose", Safety.UNSAFE, max(one.changes, other.changes, key=len))
+    return draft.fix(
+        "compute both, and choose", Safety.UNSAFE, *max(one.changes, other.changes, key=lambda each: len("".join(each)))
+    )
 
 
 def of_two_ways(first: ast.stmt, second: ast.stmt) -> bool:
@@ -215,11 +217,12 @@ def choice(site: Site, function: Function, assign: ast.stmt | None, draft: Draft
         whole = of[taken[0]] if taken == [assign.value] else draft.swapped(assign.value, of)
     changed = draft.part(f"{{x}} {sign} {{whole}}", x=base, whole=whole) if sign else whole
     finite = ", and what the mask leaves out must be finite or its gradient is NaN" if len(guarded) < len(taken) else ""
-    changes = f"{base.id} is a new tensor: other views of the old one keep their values; all must have its dtype and the mask's"
+    anew = f"{base.id} is a new tensor: other views of the old one keep their values"
+    alike = f"all must have its dtype and the mask's {'shape' if fits else 'rows'}{finite}"
     if fits:
-        return Choice(base, mask, chosen, changed, Safety.UNSAFE, f"{changes} shape{finite}")
+        return Choice(base, mask, chosen, changed, Safety.UNSAFE, (anew, alike))
     shape = f"the mask keeps rows, or elements: where its shape is that of {base.id}, it needs no view"
-    return Choice(base, mask, chosen, changed, Safety.SUGGEST, f"{shape}; {changes} rows{finite}")
+    return Choice(base, mask, chosen, changed, Safety.SUGGEST, (shape, anew, alike))
 
 
 def over_rows(draft: Draft, base: ast.Name, mask: ast.expr) -> Part | None:

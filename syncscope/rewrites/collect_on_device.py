@@ -189,7 +189,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     other = next((s for s in reads if collects(s, function) is None and tried(added, s, function) is None), None)
     if other is not None:
         said = stays_beside(function, other.node)
-        return replace(found.fix, safety=Safety.SUGGEST, changes=f"{found.fix.changes}; {said}")
+        return replace(found.fix, safety=Safety.SUGGEST, terms=(*found.fix.terms, said))
     if site not in reads or len(every) == 1:
         return found.fix
     return function.once("collected together", beside[0], lambda: all_of(every))
@@ -198,9 +198,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 def all_of(every: list[Collected]) -> Fix:
     """One fix of several that stand beside each other."""
     names = list(dict.fromkeys(each.history for each in every))
-    said = f"{', '.join(names[:-1])} and {names[-1]} hold tensors inside the loop; those of each must have one dtype"
-    floats = f"; {FLOATS}" if any(each.by_float for each in every) else ""
-    return replace(together([each.fix for each in every]), changes=f"{said} and live on one device{floats}")
+    held = f"{', '.join(names[:-1])} and {names[-1]} hold tensors inside the loop"
+    floats = [FLOATS] if any(each.by_float for each in every) else []
+    changes = (held, "those of each must have one dtype and live on one device", *floats)
+    return replace(together([each.fix for each in every]), terms=changes)
 
 
 def collects(site: Site, function: Function) -> Collected | None:
@@ -234,12 +235,13 @@ def _collected(site: Site, function: Function) -> Collected | None:
     draft.replace(read, f"{{t}}{own}", t=detached(function, tensor))
     join, read_all, _ = all_at_once(site.fact.ndim)
     draft.insert_after(loop, f"{name} = {join}({name}){read_all} if {name} else []")
-    changes = f"{name} holds tensors inside the loop; they must all have one dtype and live on one device"
     floats = by_float(function, site.node)
     fix = draft.fix(
         "collect on the device, read all after the loop",
         Safety.UNSAFE,
-        changes + (f"; {FLOATS}" if floats else ""),
+        f"{name} holds tensors inside the loop",
+        "they must all have one dtype and live on one device",
+        FLOATS if floats else "",
     )
     return Collected(name, fix, floats)
 

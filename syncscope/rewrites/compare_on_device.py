@@ -181,7 +181,7 @@ def stacked(site: Site, function: Function, call: ast.Call, name: str) -> Fix | 
     kept = (
         "it is a bool tensor that stays on the device, and all are computed" if name in ("any", "all") else "NaN wins"
     )
-    return draft.fix("compare all at once", Safety.UNSAFE, f"{told}; {kept}")
+    return draft.fix("compare all at once", Safety.UNSAFE, told, kept)
 
 
 def of_all(site: Site, function: Function, call: ast.Call, name: str) -> Fix | None:
@@ -198,7 +198,7 @@ def of_all(site: Site, function: Function, call: ast.Call, name: str) -> Fix | N
     if fact.dtype is not Dtype.INT:
         changes.append("NaN wins wherever it stands")
     extent = "largest" if name == "max" else "smallest"
-    return draft.fix(f"look for the {extent} on the device", Safety.UNSAFE, "; ".join(changes))
+    return draft.fix(f"look for the {extent} on the device", Safety.UNSAFE, *changes)
 
 
 def extreme(site: Site, function: Function, call: ast.Call, name: str) -> Fix | None:
@@ -209,14 +209,14 @@ def extreme(site: Site, function: Function, call: ast.Call, name: str) -> Fix | 
     if needs_number(function, call):
         return function.declines(call, "it is read as a number there all the same")
     draft = Draft(function)
-    changes = (
+    always = (
         "it is always a tensor, where Python gives back the number that wins, and NaN comes through from either side"
     )
     if all(f.is_tensor for f in facts):
         if facts[0].dtype is not facts[1].dtype:
             return function.declines(call, "both are not known to be of one dtype")
         draft.replace(call, f"torch.{name}imum({{a}}, {{b}})", a=call.args[0], b=call.args[1])
-        return draft.fix(f"take the {name}imum on the device", Safety.UNSAFE, changes)
+        return draft.fix(f"take the {name}imum on the device", Safety.UNSAFE, always)
     number = call.args[1] if facts[0].is_tensor else call.args[0]
     tensor = call.args[0] if facts[0].is_tensor else call.args[1]
     value, dtype = function.constant(number), site.fact_of(tensor).dtype
@@ -224,11 +224,12 @@ def extreme(site: Site, function: Function, call: ast.Call, name: str) -> Fix | 
         return function.declines(call, f"nothing says that {function.file.quote(number)} is one number")
     if dtype is Dtype.BOOL:
         return function.declines(call, f"{function.file.quote(tensor)} is True or False")
+    sure = ""
     if site.fact_of(tensor).confidence < 3:
-        changes = f"{function.file.text(tensor)} must be a tensor, no array or number of numpy; {changes}"
+        sure = f"{function.file.text(tensor)} must be a tensor, no array or number of numpy"
     bound = "min" if name == "max" else "max"
     draft.replace(call, f"{{t}}.clamp({bound}={{c}})", t=tensor, c=number)
-    return draft.fix("clamp on the device", Safety.UNSAFE, changes)
+    return draft.fix("clamp on the device", Safety.UNSAFE, sure, always)
 
 
 def carries(function: Function, call: ast.Call) -> bool:

@@ -85,7 +85,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     draft, stays = Draft(function), ""
     if limit is not None and limited:  # where Python compares it would be read again
-        stays = "; a NaN stays one, where Python's comparison may give the bound"
+        stays = "a NaN stays one, where Python's comparison may give the bound"
         bound = "max" if function.file.text(limit.node).startswith("min") else "min"
         draft.replace(limit.node, f"{{t}}.detach().{name}().clamp({bound}={{c}})", t=call.args[0], c=limit.parts["c"])
     else:
@@ -93,8 +93,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix(
         "compute it on the device",
         Safety.SUGGEST if kept_by_key(function, whole) else Safety.UNSAFE,
-        "it is a tensor of the tensor's own dtype, no Python float; NaN or inf comes where math raises an error"
-        + stays,
+        "it is a tensor of the tensor's own dtype, no Python float",
+        "NaN or inf comes where math raises an error",
+        stays,
     )
 
 

@@ -14,7 +14,7 @@ from syncscope.model.finding import Drawback, Edit, Fix, Safety
 from syncscope.project.syntax import each_of
 
 TITLE = "copy the index while the host goes on"
-CHANGES = f"{TAKEN_OVER}; one that is pinned must not be written before the copy is made"
+CHANGES = (TAKEN_OVER, "one that is pinned must not be written before the copy is made")
 EXAMPLES = (
     Example(
         """
@@ -107,7 +107,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix(
         TITLE,
         Safety.UNSAFE if known and not of_loader else Safety.SUGGEST,
-        CHANGES if known else f"{NO_LINE_SAYS}; {CHANGES}",
+        "" if known else NO_LINE_SAYS,
+        *CHANGES,
     )
 
 
@@ -153,7 +154,7 @@ def at_once(function: Function, names: list[str], first: ast.Subscript) -> Fix |
     draft.edits = [Edit(draft.edits[0].span, "".join(edit.text for edit in draft.edits))]
     one = function.file.text(first.value)
     draft.drawbacks.add(Drawback.UNPINNED)
-    return draft.fix(TITLE, Safety.UNSAFE, f"all must live on the device of {one}; {CHANGES}")
+    return draft.fix(TITLE, Safety.UNSAFE, f"all must live on the device of {one}", *CHANGES)
 
 
 def is_entry(node: ast.expr) -> bool:

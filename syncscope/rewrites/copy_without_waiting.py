@@ -148,7 +148,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     block = function.block(statement)  # what a loader gives is copied there, all of it alike
     beside = [each for s in block if function.sites_in(s) and (each := copied(function, s)) is not None]
     if found.loader is None and any(each.fix.safety is Safety.SUGGEST for each in beside):
-        return replace(found.fix, safety=Safety.SUGGEST, changes=f"{found.fix.changes}; {BESIDE}")
+        return replace(found.fix, safety=Safety.SUGGEST, terms=(*found.fix.terms, BESIDE))
     fixes = [each.fix for each in beside if each.loader is found.loader and each.fix.safety is found.fix.safety]
     key = f"uploads, {found.fix.safety.value}"
     return function.once(key, block[0], lambda: together(fixes)) if len(fixes) > 1 else found.fix
@@ -182,10 +182,10 @@ def of_statement(function: Function, statement: ast.stmt) -> Copied | None:
     else:
         changes, safety = held_by(draft, moved, of_loader)
     if of_loader and moved_by_collate(function.file):
-        changes, safety = f"{MOVED_ALREADY}; {changes}", Safety.SUGGEST
+        changes, safety = (MOVED_ALREADY, *changes), Safety.SUGGEST
     if any_class:
-        changes = f"{takes_it(function, loaders)}; {changes}"
-    return Copied(calls, draft.fix("copy while the host goes on", safety, changes), loaders[0] if loaders else None)
+        changes = (takes_it(function, loaders), *changes)
+    return Copied(calls, draft.fix("copy while the host goes on", safety, *changes), loaders[0] if loaders else None)
 
 
 def loaders_of(function: Function, statement: ast.stmt, moved: list[ast.expr]) -> list[ast.Call]:
@@ -194,13 +194,14 @@ def loaders_of(function: Function, statement: ast.stmt, moved: list[ast.expr]) -
     return [around] if around is not None else loaders_of_callers(function, moved)
 
 
-def pinned_by(draft: Draft, loaders: list[ast.Call], anywhere: bool) -> tuple[str, Safety]:
+def pinned_by(draft: Draft, loaders: list[ast.Call], anywhere: bool) -> tuple[tuple[str, ...], Safety]:
     """What must be so once each of these loaders pins what it gives, and how sure that is."""
-    changes, safety = CHANGES, Safety.UNSAFE
+    changes: tuple[str, ...] = (CHANGES,)
+    safety = Safety.UNSAFE
     for each in loaders:
         if not any(may_pin(draft.function, k) for k in each.keywords):
             pin(draft, draft.function, each, anywhere=anywhere)
-            changes = f"{CHANGES}; the loader must give what lives on the host, or it cannot be pinned"
+            changes = (CHANGES, "the loader must give what lives on the host, or it cannot be pinned")
             safety = Safety.SUGGEST if of_tensors(draft.function, each) else safety
     return changes, safety
 
@@ -215,20 +216,20 @@ def may_pin(function: Function, given: ast.keyword) -> bool:
     return True
 
 
-def held_by(draft: Draft, moved: list[ast.expr], of_loader: bool) -> tuple[str, Safety]:
+def held_by(draft: Draft, moved: list[ast.expr], of_loader: bool) -> tuple[tuple[str, ...], Safety]:
     """What must be so of memory that no loader in sight has pinned, and how sure that is."""
     function = draft.function
     if of_loader and PINS.search(function.file.code) is not None:
-        return CHANGES, Safety.UNSAFE
+        return (CHANGES,), Safety.UNSAFE
     others = b"DataLoader(" not in function.file.code  # of which one may pin; those of this file do not
     if of_loader and others and all(of_a_batch(function.fact(each)) for each in moved) and function.file.project.pins():
         draft.drawbacks.add(Drawback.UNPINNED)
-        return f"{CHANGES}; {OF_ANOTHER_LOADER}", Safety.UNSAFE
+        return (CHANGES, OF_ANOTHER_LOADER), Safety.UNSAFE
     if not all(of_few(function, each) and not waits_around(function, each) for each in moved):
-        return f"{CHANGES}; {NOT_PINNED}", Safety.SUGGEST
+        return (CHANGES, NOT_PINNED), Safety.SUGGEST
     draft.drawbacks.add(Drawback.UNPINNED)
-    changes = TAKEN_OVER if all(made_of_list(function, each) for each in moved) else f"{CHANGES}; {TAKEN_OVER}"
-    return (changes, Safety.UNSAFE) if says_so(function) else (f"{NO_LINE_SAYS}; {changes}", Safety.SUGGEST)
+    changes = (TAKEN_OVER,) if all(made_of_list(function, each) for each in moved) else (CHANGES, TAKEN_OVER)
+    return (changes, Safety.UNSAFE) if says_so(function) else ((NO_LINE_SAYS, *changes), Safety.SUGGEST)
 
 
 def takes_it(function: Function, loaders: list[ast.Call]) -> str:

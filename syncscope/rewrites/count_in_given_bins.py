@@ -85,7 +85,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         "count in as many bins as were asked for",
         Safety.UNSAFE,
         "a value as large as minlength is no further bin but an assertion on the device, after which CUDA can only be started "
-        "anew; values must be int64; for few values: from about a million on it takes several times as long as bincount",
+        "anew",
+        "values must be int64",
+        "for few values: from about a million on it takes several times as long as bincount",
     )
 
 

@@ -161,7 +161,7 @@ def positions(site: Site, function: Function) -> Fix | None:
         draft.replace(count, "{m}.count_nonzero()", m=op.base)
     if elements and factor is None:
         one = f"{function.file.text(op.base)} must have one dimension"
-        return draft.fix("count on the device", Safety.SUGGEST, f"{one}; {COUNTED}")
+        return draft.fix("count on the device", Safety.SUGGEST, one, COUNTED)
     fix = draft.fix("count on the device", Safety.UNSAFE, COUNTED)
     return replace(fix, hint=True) if decides(function, count) else fix  # then the host waits for the count
 

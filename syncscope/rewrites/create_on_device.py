@@ -283,7 +283,7 @@ def filled_there(function: Function, move: ast.expr, made: ast.Call, where: Part
     musts = [] if known is not None else [f"{function.file.text(number)} must be a number"]
     if not (said or name in TYPES or isinstance(known, float)):
         musts.append("where there are none, the dtype is its own")
-    return draft.fix(TITLE, Safety.UNSAFE, "; ".join(musts) or "a count below 0 is an error")
+    return draft.fix(TITLE, Safety.UNSAFE, *(musts or ["a count below 0 is an error"]))
 
 
 def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
@@ -365,6 +365,6 @@ def fixed(draft: Draft, move: ast.expr, name: str | None, exact: bool, dtype: st
         return draft.fix(TITLE, Safety.UNSAFE, "values that are not whole may differ in their last bits")
     if name in DRAWN:
         drawn = "the device's generator draws other numbers for the same seed"
-        changes = drawn + (f"; {dtype} must be floating point" if dtype else "")
-        return draft.fix(TITLE, Safety.UNSAFE, changes, redraws=True)
+        floating = f"{dtype} must be floating point" if dtype else ""
+        return draft.fix(TITLE, Safety.UNSAFE, drawn, floating, redraws=True)
     return draft.function.declines(move, f"`{name}` is not known to give the same on the device")

@@ -92,12 +92,13 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         value += ".squeeze()"
     draft.replace(read, value, t=tensor if whole else detached(function, tensor))
     if unseen:
-        changes = f"{', '.join(sorted(unseen))} must do no more than divide by it; {STAYS_TENSOR}"
-        return draft.fix("divide by the tensor", Safety.SUGGEST, changes)
+        must = f"{', '.join(sorted(unseen))} must do no more than divide by it"
+        return draft.fix("divide by the tensor", Safety.SUGGEST, must, STAYS_TENSOR)
     return draft.fix(
         "divide by the tensor",
         Safety.UNSAFE,
-        f"{STAYS_TENSOR}; what overrides the methods here must only divide by it, too",
+        STAYS_TENSOR,
+        "what overrides the methods here must only divide by it, too",
     )
 
 

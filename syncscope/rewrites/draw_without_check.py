@@ -135,7 +135,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         safety = Safety.SUGGEST
         changes.append(f"gradients go through {' and '.join(through)}, which it had kept back")
     draft.replace(call, noise if centred else f"{{m}} + {noise}", m=mean, **parts)
-    return draft.fix("draw the noise, and scale it", safety, "; ".join(changes))
+    return draft.fix("draw the noise, and scale it", safety, *changes)
 
 
 def spread(function: Function, std: ast.expr) -> tuple[ast.expr | None, ast.Call] | None:

@@ -187,17 +187,14 @@ def fix_of(function: Function, every: Sequence[CheckedCall]) -> Fix:
         draft.replace(each.call, "{call}", call=draft.call(each.call, {}, validate_args="False"))
     if not all(each.valid for each in every):
         unseen = "parameters and values that are not valid no longer raise an error"
-        named = "".join(
-            f"; `{s}` may not name validate_args itself" for s in dict.fromkeys(e.spread for e in every) if s
-        )
-        return draft.fix("leave the checks out", Safety.SUGGEST, unseen + named)
+        named = (f"`{s}` may not name validate_args itself" for s in dict.fromkeys(e.spread for e in every) if s)
+        return draft.fix("leave the checks out", Safety.SUGGEST, unseen, *named)
     zero = "" if all(each.closed for each in every) else ", or a 0,"
     by = " or ".join(dict.fromkeys(each.asked_by for each in every if not each.unasked))
-    beside = f"; nor does a value given to {by} that it cannot take" if by else ""
+    beside = f"nor does a value given to {by} that it cannot take" if by else ""
     its = "its" if len(every) == 1 else "their"
-    return draft.fix(
-        "leave the checks out", Safety.SUGGEST, f"NaN in {its} parameters{zero} no longer raises an error{beside}"
-    )
+    no_error = f"NaN in {its} parameters{zero} no longer raises an error"
+    return draft.fix("leave the checks out", Safety.SUGGEST, no_error, beside)
 
 
 def surely_unasked(function: Function, call: ast.Call, uses: Sequence[ast.expr]) -> bool:

@@ -110,11 +110,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             changes = FITS if dtype or function.constant(value) is not None else OWN_DTYPE
         case _:
             return None
-    return draft.fix("fill a tensor on the device", Safety.UNSAFE, f"{asked}{changes}")
+    return draft.fix("fill a tensor on the device", Safety.UNSAFE, asked, changes)
 
 
 def one_number(function: Function, value: ast.expr, size: str) -> str | None:
-    """What must hold for a value to be one number, as the beginning of a sentence; None where it may not be one."""
+    """What must hold for a value to be one number; None where it may not be one."""
     if function.constant(value) is not None:
         return ""
     fact = function.fact(value)
@@ -124,4 +124,4 @@ def one_number(function: Function, value: ast.expr, size: str) -> str | None:
         return ""
     if fact.kind is Value.UNKNOWN and (size == "()" or function.value(value) is not value):
         return None  # it may be a list, or a tensor that needs its gradient
-    return f"{function.file.text(value)} must be one number; "
+    return f"{function.file.text(value)} must be one number"

@@ -275,10 +275,10 @@ def of_number(site: Site, function: Function, call: ast.Call) -> Fix | None:
         return filled(function, call, value, size)
     if surely or written is not None:
         return filled(function, call, value, size, FITS)
-    changes = FITS if says_any(call) else OWN_DTYPE
-    if fact.confidence < 3:  # a parameter whose default is a number
-        changes = f"{function.file.text(value)} must be one number; {changes}"
-    return filled(function, call, value, size, changes)
+    must = (
+        f"{function.file.text(value)} must be one number" if fact.confidence < 3 else ""
+    )  # a parameter's default is one
+    return filled(function, call, value, size, must, FITS if says_any(call) else OWN_DTYPE)
 
 
 def held_alike(site: Site, function: Function, call: ast.Call, value: ast.expr) -> bool:
@@ -320,7 +320,7 @@ def not_known(function: Function, call: ast.Call, value: ast.expr) -> Fix | None
     return function.declines(call, f"nothing says that {function.file.quote(value)} is one number")
 
 
-def filled(function: Function, call: ast.Call, number: ast.expr, size: str, changes: str = "") -> Fix:
+def filled(function: Function, call: ast.Call, number: ast.expr, size: str, *changes: str) -> Fix:
     """The fix: safe where it changes nothing."""
     draft = Draft(function)
     new = filling(draft, call, number, size)
@@ -328,9 +328,9 @@ def filled(function: Function, call: ast.Call, number: ast.expr, size: str, chan
     if isinstance(learns, ast.Constant) and learns.value is False:  # as of what is filled without being told
         new = draft.dropped(new, "requires_grad")
     elif learns is not None:
-        changes = "; ".join(filter(None, (changes, SCRIPTED)))
+        changes = (*changes, SCRIPTED)
     draft.replace(call, "{call}", call=new)
-    return draft.fix(TITLE, Safety.UNSAFE if changes else Safety.SAFE, changes)
+    return draft.fix(TITLE, Safety.UNSAFE if changes else Safety.SAFE, *changes)
 
 
 def single(filled: ast.expr) -> list[ast.expr]:
@@ -348,7 +348,7 @@ def of_equal_numbers(function: Function, call: ast.Call) -> Fix | None:
     musts = [] if function.constant(number) is not None else [f"{function.file.text(number)} must be a number"]
     if not says_any(call):
         musts.append("where there are none, the dtype is its own")
-    return filled(function, call, number, size, "; ".join(musts) or FITS)
+    return filled(function, call, number, size, *(musts or [FITS]))
 
 
 def of_range(function: Function, call: ast.Call) -> Fix | None:
@@ -385,7 +385,7 @@ def of_one(function: Function, call: ast.Call, number: ast.expr) -> Fix | None:
     if function.fact(number).kind not in (Value.UNKNOWN, Value.SCALAR) or function.value(number) is not number:
         return None
     must = f"{function.file.text(number)} must be one number"
-    return filled(function, call, number, "(1,)", must if says_any(call) else f"{must}; {OWN_DTYPE}")
+    return filled(function, call, number, "(1,)", must, "" if says_any(call) else OWN_DTYPE)
 
 
 def new_full(site: Site, function: Function, call: ast.Call) -> Fix | None:

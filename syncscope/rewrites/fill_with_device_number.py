@@ -49,4 +49,4 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     draft = Draft(function)
     draft.replace(assign, "{x}.copy_(torch.where({m}, {t}, {x}))", **found)
-    return draft.fix("choose the number everywhere", Safety.UNSAFE, f"{PROMOTED}; the work is that of all elements")
+    return draft.fix("choose the number everywhere", Safety.UNSAFE, PROMOTED, "the work is that of all elements")

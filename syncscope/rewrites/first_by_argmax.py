@@ -90,7 +90,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if site.fact_of(op.base).ndim == 1:
         return draft.fix("find the first with argmax", Safety.UNSAFE, changes)
     one = f"{function.file.text(op.base)} must have one dimension"
-    return draft.fix("find the first with argmax", Safety.SUGGEST, f"{one}; {changes}")
+    return draft.fix("find the first with argmax", Safety.SUGGEST, one, changes)
 
 
 def read(function: Function, node: ast.expr) -> bool:

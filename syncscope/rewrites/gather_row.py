@@ -132,7 +132,7 @@ def rows_of(function: Function, taken: ast.Subscript) -> Fix | None:
     draft.replace(stacked, "{x}[{rows}]", x=taken.value, rows=rows)
     changes = [f"{function.file.text(rows)} must have one dimension"] * (fact.ndim is None)
     changes.append(f"of no rows it is no error, and {LATER}")
-    return draft.fix("gather the rows on the device", Safety.UNSAFE, "; ".join(changes))
+    return draft.fix("gather the rows on the device", Safety.UNSAFE, *changes)
 
 
 def written(function: Function, taken: ast.Subscript) -> bool:

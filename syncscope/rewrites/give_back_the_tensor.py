@@ -51,8 +51,8 @@ EXAMPLES = (
     ),
 )
 CHANGES = (
-    "its callers get a tensor, and wait where they compare or print it, with more enqueued by then; without a format it is "
-    "printed as `tensor(...)`, and what is kept of it keeps its memory"
+    "its callers get a tensor, and wait where they compare or print it, with more enqueued by then",
+    "without a format it is printed as `tensor(...)`, and what is kept of it keeps its memory",
 )
 
 
@@ -72,4 +72,4 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     draft = Draft(function)
     draft.replace(read, "{t}.detach()", t=detached(function, tensor))
-    return draft.fix("give back the tensor", Safety.SUGGEST, CHANGES)
+    return draft.fix("give back the tensor", Safety.SUGGEST, *CHANGES)

@@ -116,9 +116,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             draft.replace(made, "{value}", value=number.value)
             said = said or number.typed
     changes = "where the other choice has no dimensions, the result has its dtype and not that of the number's tensor"
+    whole = ""
     if said:
-        changes = f"{changes}; nor where the other choice is of whole numbers"
-    return draft.fix("give the number", Safety.UNSAFE, changes)
+        whole = "nor where the other choice is of whole numbers"
+    return draft.fix("give the number", Safety.UNSAFE, changes, whole)
 
 
 class NumberChosen(NamedTuple):

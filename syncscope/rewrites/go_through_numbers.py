@@ -261,7 +261,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     shorter = tensor is not found[2] and function.dotted(getattr(found[2], "func", found[2])) == "zip"  # than others
     if shorter or not any(every_time(function, whole, loop) for _, whole in known):
         changes.append("it waits once, also where no pass reads")
-    return draft.fix("read all at once", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+    return draft.fix("read all at once", Safety.UNSAFE if changes else Safety.SAFE, *changes)
 
 
 def element_read(site: Site, function: Function) -> ast.Name | None:

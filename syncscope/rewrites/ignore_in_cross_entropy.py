@@ -26,8 +26,8 @@ CROSS_ENTROPY = {
 SPLITS = ("train_mask", "val_mask", "test_mask")  # of the nodes of a graph: masks of one dimension
 IGNORED = -100  # the default of `ignore_index`
 IGNORING = (
-    "the sum may differ in its last bits, and logits that are NaN where they are left out make gradients NaN; "
-    "with nothing kept both are NaN"
+    "the sum may differ in its last bits, and logits that are NaN where they are left out make gradients NaN",
+    "with nothing kept both are NaN",
 )
 COMPILES = True
 ADDS = Adds.ROWS
@@ -292,11 +292,11 @@ def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> F
     if left.named:
         mask, whole = function.file.text(t.mask), function.file.text(t.base)
         shape = f"{mask} must be a mask, no positions, and {whole} hold one class for each of its elements"
-        return draft.fix(title, Safety.UNSAFE, f"{shape}; {IGNORING}")
+        return draft.fix(title, Safety.UNSAFE, shape, *IGNORING)
     if left.one_row and site.fact_of(t.base).ndim != 1:
         shape = f"{function.file.text(t.base)} must have one dimension"
-        return draft.fix(title, Safety.UNSAFE if left.value is not None else Safety.SUGGEST, f"{shape}; {IGNORING}")
-    return draft.fix(title, Safety.UNSAFE, IGNORING)
+        return draft.fix(title, Safety.UNSAFE if left.value is not None else Safety.SUGGEST, shape, *IGNORING)
+    return draft.fix(title, Safety.UNSAFE, *IGNORING)
 
 
 class Ignored(NamedTuple):

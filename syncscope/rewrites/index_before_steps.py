@@ -205,9 +205,9 @@ def at_the_top(module: Function, function: Function, last: ast.stmt) -> ast.stmt
 
 def fixed(draft: Draft, site: Site, mask: Mask, where: str, after: str) -> Fix:
     text = draft.file.text(mask)
-    said = "" if is_mask(site.fact_of(mask)) else f"{text} must be a mask, no positions; "
+    said = "" if is_mask(site.fact_of(mask)) else f"{text} must be a mask, no positions"
     return draft.fix(
-        f"look for the true elements of {text} once, {where}", Safety.UNSAFE, f"{said}{text} must not change {after}"
+        f"look for the true elements of {text} once, {where}", Safety.UNSAFE, said, f"{text} must not change {after}"
     )
 
 

@@ -324,26 +324,26 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if surely and all(same_shape(function, use.slice, use.value) for use in uses):
         return draft.fix(title, Safety.SAFE)
     tier, changes = in_turn(function, mask, fact, bool(beside))
-    return draft.fix(title, tier, f"{changes}; it waits where the loop has no pass, too" if out_of_loop else changes)
+    return draft.fix(title, tier, *changes, "it waits where the loop has no pass, too" if out_of_loop else "")
 
 
-def in_turn(function: Function, mask: ast.Name, fact: Fact, beside: bool) -> tuple[Safety, str]:
+def in_turn(function: Function, mask: ast.Name, fact: Fact, beside: bool) -> tuple[Safety, tuple[str, ...]]:
     """How far the fix can be trusted where it is not safe, and what must hold; `beside`: slices stand beside the mask."""
-    tier, changes = (Safety.UNSAFE, SHAPE) if is_mask(fact) else supposed(mask, mask.id)
+    tier, changes = (Safety.UNSAFE, (SHAPE,)) if is_mask(fact) else supposed(mask, mask.id)
     if is_mask(fact) and fact.confidence < 3:
-        changes = f"{mask.id} must be a tensor, no array of numpy; {changes}"
+        changes = (f"{mask.id} must be a tensor, no array of numpy", *changes)
     if fact.ndim is not None:
         return tier, changes
     if beside:
-        return tier, f"{mask.id} must have one dimension; {changes}"
-    return Safety.SUGGEST if may_be_one_element(function, mask) else tier, f"{mask.id} {SOME}; {changes}"
+        return tier, (f"{mask.id} must have one dimension", *changes)
+    return Safety.SUGGEST if may_be_one_element(function, mask) else tier, (f"{mask.id} {SOME}", *changes)
 
 
-def supposed(mask: ast.Name | ast.Attribute, text: str) -> tuple[Safety, str]:
+def supposed(mask: ast.Name | ast.Attribute, text: str) -> tuple[Safety, tuple[str, ...]]:
     """How far the fix can be trusted of what only is called a mask, and what must hold: of positions it takes other rows."""
     word = mask.id if isinstance(mask, ast.Name) else mask.attr
     tier = Safety.UNSAFE if "mask" in word.lower() else Safety.SUGGEST
-    return tier, f"{text} must be a mask, no positions; {SHAPE}"
+    return tier, (f"{text} must be a mask, no positions", SHAPE)
 
 
 def of_statement(site: Site, function: Function, mask: ast.Attribute | ast.Name, better: frozenset[int]) -> Fix | None:
@@ -373,11 +373,13 @@ def of_statement(site: Site, function: Function, mask: ast.Attribute | ast.Name,
     tier, changes = supposed(mask, name)
     if isinstance(mask, ast.Name):  # bound more than once, it may also hold positions
         fact = site.fact_of(mask)
-        tier, changes = (Safety.UNSAFE, SHAPE) if is_mask(fact) and fact.confidence == 3 else (Safety.SUGGEST, changes)
+        tier, changes = (
+            (Safety.UNSAFE, (SHAPE,)) if is_mask(fact) and fact.confidence == 3 else (Safety.SUGGEST, changes)
+        )
     if site.fact_of(mask).ndim is None:
-        changes = f"{name} {SOME}; {changes}"
+        changes = (f"{name} {SOME}", *changes)
         tier = Safety.SUGGEST if may_be_one_element(function, mask) else tier
-    return draft.fix(title, tier, changes)
+    return draft.fix(title, tier, *changes)
 
 
 def mended_otherwise(function: Function) -> frozenset[int]:

@@ -128,14 +128,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     cut = "" if whole else ".detach()"
     draft = Draft(function)
     draft.replace(read, f"{{t}}{cut}", t=detached(function, tensor) if cut else tensor)
-    changes = f"{STAYS_TENSOR}; where both are of no dimensions, the wider dtype wins" if cut else STAYS_TENSOR
-    changes += "; both must live on one device"
+    wider = "where both are of no dimensions, the wider dtype wins" if cut else ""
+    changes = [STAYS_TENSOR, wider, "both must live on one device"]
     if shaped:
-        text = function.file.text(tensor)
-        changes = (
-            f"{changes}; {text} must have no more dimensions than what it meets, and where it has some its dtype counts"
-        )
-    return draft.fix("keep it on the device", Safety.UNSAFE, changes)
+        met = "must have no more dimensions than what it meets, and where it has some its dtype counts"
+        changes.append(f"{function.file.text(tensor)} {met}")
+    return draft.fix("keep it on the device", Safety.UNSAFE, *changes)
 
 
 def learned(tensor: ast.expr) -> bool:

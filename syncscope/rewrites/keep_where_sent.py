@@ -170,7 +170,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not only_computed_with(function, site.node):
         changes.append("what was a copy is the table itself: nothing may write it")
     tier = Safety.SUGGEST if len(changes) > 1 else Safety.UNSAFE
-    return draft.fix("send it once, and keep it there", tier, "; ".join(changes))
+    return draft.fix("send it once, and keep it there", tier, *changes)
 
 
 def sent_by(function: Function, node: ast.AST) -> tuple[ast.Attribute, ast.expr | None] | None:

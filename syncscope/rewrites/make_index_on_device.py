@@ -143,7 +143,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         changes.append(f"{function.file.text(whole)} must be a tensor")
     else:
         with_number(function, taken, draft)
-    return draft.fix(TITLE, tier(drawn, changes), "; ".join(changes), redraws=bool(drawn))
+    return draft.fix(TITLE, tier(drawn, changes), *changes, redraws=bool(drawn))
 
 
 def _made_elsewhere(function: Function, parts: Sequence[ast.expr], made: Sequence[Made | None]) -> str:
@@ -237,7 +237,7 @@ def shared(function: Function, assign: ast.Assign) -> Fix | str:
         changes.append("all that it selects from must live on one device")
     if function.fact(there).confidence < 2:
         changes.append(f"{function.file.text(there)} must be a tensor")
-    return draft.fix(TITLE, tier(drawn, changes), "; ".join(changes), redraws=bool(drawn))
+    return draft.fix(TITLE, tier(drawn, changes), *changes, redraws=bool(drawn))
 
 
 def known_there(

@@ -262,7 +262,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         draft.replace(assign, code.template, x=target.value, i=sent(draft, target, code.at), value=number.value)
         other_error = "an index that is out of range is reported in other words"
         said = [*musts(function, target, code), *where(site, function, target, code.at), number.changes, other_error]
-        return draft.fix("fill at the positions on the device", Safety.UNSAFE, "; ".join(filter(None, said)))
+        return draft.fix("fill at the positions on the device", Safety.UNSAFE, *said)
     if not named(target.value):
         return function.declines(target, f"{function.file.quote(target.value)} has no name: it would be computed twice")
     draft.replace(assign.value, "{number}", number=new_number(draft, target.value, number.value))
@@ -317,19 +317,19 @@ def filled_element(
     site: Site, function: Function, assign: ast.Assign, target: ast.Subscript, number: Number
 ) -> Fix | None:
     """The fix for one element: `x[0, 1].fill_(value)`."""
-    value, safety, changes = number
+    value, safety, changes = number.value, number.safety, [number.changes]
     if not isinstance(target.value, ast.Name) and not function.pure(value):
         return function.declines(target, "computing the number may put another tensor there")
     if safety is Safety.SAFE and not fits(site, function, value):
-        safety, changes = Safety.UNSAFE, "a number that the dtype cannot hold is reported in other words"
+        safety, changes = Safety.UNSAFE, ["a number that the dtype cannot hold is reported in other words"]
     if flags := [part for part in parts(target) if may_be_flag(site.fact_of(part), part)]:
         whole = f"{function.file.text(flags[0])} must be a whole number, not True or False"
-        safety, changes = Safety.UNSAFE, "; ".join(filter(None, (whole, changes)))
+        safety, changes = Safety.UNSAFE, [whole, *changes]
     draft = Draft(function)
     draft.replace(assign, "{x}.fill_({value})", x=target, value=value)
     if any(not told(function, other) for other in beside(function, assign, target)):
-        safety, changes = Safety.SUGGEST, "elements that are written beside it are sent as before"
-    return replace(draft.fix("fill the element on the device", safety, changes), fills=1)
+        safety, changes = Safety.SUGGEST, ["elements that are written beside it are sent as before"]
+    return replace(draft.fix("fill the element on the device", safety, *changes), fills=1)
 
 
 def without_rows(site: Site, function: Function) -> Fix | None:

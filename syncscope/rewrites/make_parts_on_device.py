@@ -306,4 +306,4 @@ def _rated(draft: Draft, function: Function, made: Made, musts: str) -> Fix:
         changes.append(
             "it is laid out as it is made, where it was copied whole: `view` and writes in place may ask for `.contiguous()`"
         )
-    return draft.fix(TITLE, Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes), redraws=drawn)
+    return draft.fix(TITLE, Safety.UNSAFE if changes else Safety.SAFE, *changes, redraws=drawn)

@@ -142,9 +142,8 @@ def together(function: Function, run: list[ast.stmt]) -> Fix | None:
     put_before(draft, notes[0].statement, names, reading)
     for n in notes:
         draft.replace(n.read, called[ast.unparse(n.tensor)])
-    changes = "; ".join(filter(None, ("all are read before one is noted", reading.changes)))
     tier = Safety.UNSAFE if reading.safety is Safety.SAFE else reading.safety
-    return draft.fix(f"read {len(once)} numbers at once", tier, changes)
+    return draft.fix(f"read {len(once)} numbers at once", tier, "all are read before one is noted", *reading.changes)
 
 
 def note(function: Function, statement: ast.stmt) -> Note | None:

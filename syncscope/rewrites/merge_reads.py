@@ -136,4 +136,4 @@ def merged_run(function: Function, run: list[ast.Assign], pairs: list[tuple[ast.
     draft.dense |= reading.dense_in(draft)
     for other in run[1:]:
         draft.remove(other)
-    return draft.fix(f"read {len(names)} numbers at once", reading.safety, reading.changes)
+    return draft.fix(f"read {len(names)} numbers at once", reading.safety, *reading.changes)

@@ -247,7 +247,7 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
         draft.replace(converted(function, read), f"int({name})" if by_int(function, read) else name)
     if len(names) + len(kept) > 1:
         title = f"read {len(names) + len(kept)} numbers at once"
-        return [*every, *more], draft.fix(title, reading.safety, reading.changes)
+        return [*every, *more], draft.fix(title, reading.safety, *reading.changes)
     return later(function, draft, statement, kept[0], every)
 
 
@@ -270,7 +270,7 @@ def starred(function: Function, row: Sequence[ast.expr], reading: Joined, count:
         draft.edits.append(Edit(file.span(holder), f"tuple({code})"))
     else:
         draft.edits.append(Edit(Span(file.span(row[0]).start, file.span(row[-1]).end), f"*{code}"))
-    return draft.fix(f"read {count} numbers at once", reading.safety, reading.changes)
+    return draft.fix(f"read {count} numbers at once", reading.safety, *reading.changes)
 
 
 def _read_in_turn(function: Function, statement: ast.stmt, reads: Sequence[ast.expr]) -> str:

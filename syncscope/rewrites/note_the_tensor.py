@@ -117,8 +117,10 @@ EXAMPLES = (
 )
 OF_LIGHTNING = set("on_step on_epoch prog_bar logger sync_dist rank_zero_only add_dataloader_idx".split())
 LOGGED = "it is kept in the tensor's own dtype, and read where it is written down"
-SUMMED = "then is a tensor: read it where it is written down; what compares or prints it before waits there"
-HELD = "then holds tensors: read them where they are written down, all at once; what compares or prints them before waits there"
+SUMMED = "then is a tensor: read it where it is written down"
+COMPARED = "what compares or prints it before waits there"
+HELD = "then holds tensors: read them where they are written down, all at once"
+ALL_COMPARED = "what compares or prints them before waits there"
 WRITTEN = "must be on the device that the tensor is on"
 
 
@@ -133,7 +135,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not logged and (total := _total(function, noted, entry)):
         draft = Draft(function)
         draft.replace(site.node, "{t}.detach()", t=detached(function, tensor))
-        return draft.fix("note the tensor", Safety.SUGGEST, f"{total} {SUMMED}")
+        return draft.fix("note the tensor", Safety.SUGGEST, f"{total} {SUMMED}", COMPARED)
     holder = "" if logged else _holder(function, noted, entry)
     if not logged and not holder:
         return None
@@ -144,9 +146,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     kept = not logged and _may_change(function, value)  # Lightning keeps a copy of its own
     draft.replace(site.node, "{t}.detach().clone()" if kept else "{t}.detach()", t=value)
     if not logged:
-        return draft.fix(
-            "note the tensor", Safety.SUGGEST, f"{holder} {WRITTEN if _is_tensor(function, entry) else HELD}"
-        )
+        changes = [f"{holder} {WRITTEN}"] if _is_tensor(function, entry) else [f"{holder} {HELD}", ALL_COMPARED]
+        return draft.fix("note the tensor", Safety.SUGGEST, *changes)
     sure = isinstance(call, ast.Call) and OF_LIGHTNING.intersection(k.arg or "" for k in call.keywords)
     return draft.fix("note the tensor", Safety.UNSAFE if sure else Safety.SUGGEST, LOGGED)
 

@@ -78,7 +78,8 @@ EXAMPLES = (
         Safety.UNSAFE,
     ),
 )
-MUST = "must be a batch of torch_geometric's loader; graphs without nodes at its end get a row, too"
+MUST = "must be a batch of torch_geometric's loader"
+MORE_ROWS = "graphs without nodes at its end get a row, too"
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
@@ -98,7 +99,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             return None
         of = given.value.id
         draft.replace(call, "{call}", call=draft.call(call, {}, size=f"{of}.num_graphs"))
-        return draft.fix(title, Safety.UNSAFE, f"{of} {MUST}")
+        return draft.fix(title, Safety.UNSAFE, f"{of} {MUST}", MORE_ROWS)
     if not isinstance(batch, ast.Name) or batch.id not in function.parameters:
         return None
     if (own := next((name for name in OWN if name in function.parameters), None)) is not None:
@@ -156,7 +157,7 @@ def by_the_caller(function: Function, batch: str) -> Fix | None:
         ends.append((file.span(behind).end, f", {size}={of}.num_graphs"))
     draft.edits += [Edit(Span(end, end), text) for end, text in ends]
     data = ", ".join(dict.fromkeys(of for _, of in calls))
-    return draft.fix("give the model how many graphs there are", Safety.UNSAFE, f"{data} {MUST}")
+    return draft.fix("give the model how many graphs there are", Safety.UNSAFE, f"{data} {MUST}", MORE_ROWS)
 
 
 def calls_of(file: Text, name: str) -> list[ast.Call]:

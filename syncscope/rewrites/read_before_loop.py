@@ -195,7 +195,7 @@ def of_tensor(function: Function, loop: Repeated, reads: dict[ast.AST, tuple[ast
         changes.append(f"it reads all of {tensor.id}, and waits once where no pass reads")
     in_arms = all(in_arm(function, node, loop) for node in reads)  # into which no pass may go
     safety = Safety.SUGGEST if in_arms else Safety.UNSAFE if changes else Safety.SAFE
-    return draft.fix(f"read {tensor.id} once, before the loop", safety, "; ".join(changes))
+    return draft.fix(f"read {tensor.id} once, before the loop", safety, *changes)
 
 
 def in_arm(function: Function, read: ast.AST, loop: Repeated) -> bool:

@@ -134,7 +134,6 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if made_on_host(function, tensor) or any(cannot_be_joined(function, n) for n in through if isinstance(n, NAMED)):
         return None
     join, read_all, changes = all_at_once(ndim)
-    changes += f"; {FLOATS}" * by_float(function, read)
     draft = Draft(function)
     if isinstance(loop, ast.DictComp):
         fits = by_name(draft, loop, read, tensor, join, read_all)
@@ -142,7 +141,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         fits = listed(draft, loop, read, tensor, join, read_all, bound)
     if not fits:
         return None
-    return draft.fix("compute all, then read all at once", Safety.UNSAFE, changes)
+    return draft.fix("compute all, then read all at once", Safety.UNSAFE, changes, FLOATS * by_float(function, read))
 
 
 def waits_beside(function: Function, loop: Listed | ast.DictComp, read: ast.expr) -> bool:

@@ -168,7 +168,7 @@ def in_a_loop(site: Site, function: Function) -> Fix | None:
     join, read_all, changes = all_at_once(function.fact(tensor).ndim)
     all_read = f"{{r}}.update(zip({{d}}, {join}(tuple({{d}}.values())){read_all}))"
     draft.replace(loop, all_read, r=found["r"], d=found["d"])
-    return draft.fix("read all at once", Safety.UNSAFE, f"{function.file.text(found['r'])} must be a dict; {changes}")
+    return draft.fix("read all at once", Safety.UNSAFE, f"{function.file.text(found['r'])} must be a dict", changes)
 
 
 def where_tensors(site: Site, function: Function) -> Fix | None:
@@ -199,4 +199,4 @@ def where_tensors(site: Site, function: Function) -> Fix | None:
     changes = (
         f"the tensors of {text} must have one dtype and one element in at most one dimension, and live on one device"
     )
-    return draft.fix("read all tensors at once", Safety.UNSAFE, f"{changes}; {text} then holds numbers")
+    return draft.fix("read all tensors at once", Safety.UNSAFE, changes, f"{text} then holds numbers")

@@ -122,5 +122,5 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return replace(
         found,
         safety=Safety.SUGGEST,
-        changes=f"{x} must have the shape of {m}; {found.changes}",
+        terms=(f"{x} must have the shape of {m}", *found.terms),
     )

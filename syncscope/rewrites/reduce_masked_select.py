@@ -85,12 +85,12 @@ def spread(site: Site, function: Function, base: ast.expr, mask: ast.expr) -> Fi
         return None
     if not function.pure(mask) or not function.pure(base):
         return None
-    told, template = r.changes or OTHER_WORDS, r.template
+    told, template = [*(r.changes or [OTHER_WORDS])], r.template
     if r.name == "mean":
         if not isinstance(base, (ast.Name, ast.Attribute)):
             return None  # it is asked for its shape
         template = template.replace("{m}.sum()", "{m}.expand_as({x}).sum()")
-        told = f"{told}; the mask must not have more elements than {function.file.text(base)}"
+        told.append(f"the mask must not have more elements than {function.file.text(base)}")
     draft = Draft(function)
     draft.replace(r.node, template, m=mask, x=base)
-    return draft.fix("reduce all, with the mask inside", Safety.UNSAFE, told)
+    return draft.fix("reduce all, with the mask inside", Safety.UNSAFE, *told)

@@ -114,9 +114,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     changes = f"self.{used.attr} goes where the module goes, DDP broadcasts it"
     if fact.dtype is not Dtype.INT:
         changes += ", `model.half()` turns it, too"
+    above_all = ""
     if any(isinstance(cls, str) and not cls.startswith("torch.") for cls in above):
-        changes += "; no class above may set it"
-    return draft.fix("make it a buffer", *moved_with(owner, changes))
+        above_all = "no class above may set it"
+    safety, must = moved_with(owner)
+    return draft.fix("make it a buffer", safety, must, changes, above_all)
 
 
 def defines_getattr(cls: ast.ClassDef) -> bool:
@@ -124,11 +126,11 @@ def defines_getattr(cls: ast.ClassDef) -> bool:
     return any(isinstance(s, ast.FunctionDef) and s.name == "__getattr__" for s in cls.body)
 
 
-def moved_with(owner: ast.ClassDef, changes: str) -> tuple[Safety, str]:
-    """How safe a buffer is, and what it changes: most losses are moved nowhere and part of no module, and send it as before."""
+def moved_with(owner: ast.ClassDef) -> tuple[Safety, str]:
+    """How safe a buffer is, and what must hold: most losses are moved nowhere and part of no module, and send it as before."""
     if not conventions.is_loss(owner.name):
-        return Safety.UNSAFE, changes
-    return Safety.SUGGEST, f"{owner.name} must be moved to the device itself, or be part of what is; {changes}"
+        return Safety.UNSAFE, ""
+    return Safety.SUGGEST, f"{owner.name} must be moved to the device itself, or be part of what is"
 
 
 def beginning(function: Function, begun: ast.FunctionDef) -> Function:

@@ -133,8 +133,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         assert other is not None  # asked by `alike`
         draft.replace(each, f"self.{name}{other.where}", **other.parts)
     turned = "" if _holds_whole_numbers(function, made, statement.value) else "`model.half()` turns it, "
-    changes = f"self.{name} is a tensor, also for code elsewhere that reads it; {turned}DDP broadcasts it"
-    return draft.fix("keep it as a buffer", *moved_with(owner, changes))
+    safety, must = moved_with(owner)
+    changes = f"self.{name} is a tensor, also for code elsewhere that reads it", f"{turned}DDP broadcasts it"
+    return draft.fix("keep it as a buffer", safety, must, *changes)
 
 
 def made_of(function: Function, node: ast.AST) -> Rebuilt | None:

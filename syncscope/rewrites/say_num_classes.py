@@ -99,7 +99,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if (name := number_of_classes(function)) is None:
         return None
     draft.replace(site.node, "{call}", call=draft.call(site.node, {}, num_classes=name))
-    return draft.fix(title, Safety.SUGGEST, f"{name} must be larger than every class; {changes}")
+    return draft.fix(title, Safety.SUGGEST, f"{name} must be larger than every class", changes)
 
 
 def best_of(function: Function, labels: ast.expr, use: ast.Call) -> tuple[ast.expr, ast.expr] | None:

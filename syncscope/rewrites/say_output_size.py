@@ -98,7 +98,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         inner = draft.node(counts)
         draft.replace(site.node, "{call}", call=draft.call(site.node, {}, output_size=draft.part("sum({c})", c=inner)))
         return draft.fix(
-            title, Safety.UNSAFE, "the counts must be Python ints, one for each element; they are counted twice"
+            title, Safety.UNSAFE, "the counts must be Python ints, one for each element", "they are counted twice"
         )
     if not isinstance(counts, ast.Name) or site.fact_of(counts).is_tensor or touched(function, counts, site.node):
         return None

@@ -139,8 +139,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         inside = [(each, draft.code(chosen, factor=each, **holes(statement.test))) for each in made]
     draft.unwrap(statement, inside)
     detached = all(ENDS & {n.attr for n in ast.walk(of) if isinstance(n, ast.Attribute)} for of in scaled)
-    needs = "what is scaled must need no gradient; " * (not detached)
-    return draft.fix("scale by 1 where nothing is to be scaled", Safety.SUGGEST, f"{needs}{CHANGES}")
+    needs = "what is scaled must need no gradient" * (not detached)
+    return draft.fix("scale by 1 where nothing is to be scaled", Safety.SUGGEST, needs, CHANGES)
 
 
 def _only_scales(function: Function, statement: ast.stmt, factors: list[ast.expr], scaled: list[ast.expr]) -> bool:

@@ -229,7 +229,7 @@ def _of_call(site: Site, function: Function) -> Fix | None:
     else:
         draft.replace(site.node, sent.template, **sent.parts)
     draft.drawbacks |= {Drawback.UNPINNED} if sent.few else set()
-    return draft.fix(TITLE, sent.safety, sent.changes)
+    return draft.fix(TITLE, sent.safety, *sent.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class Sent:
     template: str
     parts: dict[str, Part]
     safety: Safety
-    changes: str
+    changes: tuple[str, ...]
     moved: bool
     few: bool
 
@@ -277,7 +277,7 @@ def made_and_moved(draft: Draft, function: Function, call: ast.Call, keywords: G
     parts: dict[str, Part] = {"call": draft.call(call, {}, non_blocking="True")}
     if few and not waits_around(function, call):
         return on_terms("{call}", parts, [NO_LINE_SAYS] * (not says_so(function)), moved=True)
-    return Sent("{call}", parts, Safety.SUGGEST, f"{CHANGES}; {told}", moved=True, few=False)
+    return Sent("{call}", parts, Safety.SUGGEST, (CHANGES, told), moved=True, few=False)
 
 
 def made_there(draft: Draft, function: Function, call: ast.Call, keywords: Given) -> Sent | None:
@@ -316,13 +316,13 @@ def sent_as_chain(function: Function, call: ast.Call, template: str, parts: dict
     """What is made where it is used, made on the host and sent: of few values CUDA takes them over at once."""
     if few and not waits_around(function, call):
         return on_terms(template, parts, [CHAIN], moved=False)
-    return Sent(template, parts, Safety.SUGGEST, f"{CHANGES}; {HOST}", moved=False, few=False)
+    return Sent(template, parts, Safety.SUGGEST, (CHANGES, HOST), moved=False, few=False)
 
 
 def on_terms(template: str, parts: dict[str, Part], doubts: Sequence[str], moved: bool) -> Sent:
     """What is of few values: made by command unless there are doubts."""
     safety = Safety.SUGGEST if doubts else Safety.UNSAFE
-    return Sent(template, parts, safety, "; ".join([*doubts, TAKEN_OVER]), moved, few=True)
+    return Sent(template, parts, safety, (*doubts, TAKEN_OVER), moved, few=True)
 
 
 def is_cached(function: Function) -> bool:

@@ -104,13 +104,13 @@ def shared(site: Site, held: ast.Name, function: Function) -> Fix | None:
     for use in uses:
         draft.replace(use, name)
     # One copy in place of several is worth it, however it is written.
-    changes = TAKEN_OVER if sent.few else sent.changes
+    changes = (TAKEN_OVER,) if sent.few else sent.changes
     draft.drawbacks |= {Drawback.UNPINNED} if sent.few else set()
     devices = [goes_to(function, use) for use in uses]
     if len({each and ast.unparse(each) for each in devices}) > 1 or any(moves(function, use, first) for use in uses):
-        changes = f"all that it selects from must live on one device; {changes}"
+        changes = ("all that it selects from must live on one device", *changes)
     safety = Safety.UNSAFE if sent.few else sent.safety
-    return draft.fix(f"send {held.id} once, without waiting, not {len(uses)} times", safety, changes)
+    return draft.fix(f"send {held.id} once, without waiting, not {len(uses)} times", safety, *changes)
 
 
 def is_alike(function: Function, site: Site, made: str, definition: ast.AST | None) -> bool:

@@ -109,7 +109,7 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.Subs
         changes |= dict.fromkeys(why)
     if not done:
         return None
-    return done, draft.fix(", ".join(titles), Safety.UNSAFE, "; ".join(changes))
+    return done, draft.fix(", ".join(titles), Safety.UNSAFE, *changes)
 
 
 def instead(function: Function, taken: ast.Subscript) -> tuple[str, str, list[str]] | None:

@@ -168,14 +168,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if made is None or not function.pure(mask) or not any(same_rank(site, function, mask, b) for b in made[1]):
         return None
     guard = guard_of(function, loss.call, mask, [loss.input, loss.target])
-    changes = CHANGES
+    zero = ""
     if guard is not None and nothing(function, guard.other):
         template = guard.head + template + (".clamp(min=1)" if template.endswith("{m}.sum()") else "")
-        changes = f"{CHANGES}; where nothing is selected it is a zero tensor, no Python number"
+        zero = "where nothing is selected it is a zero tensor, no Python number"
         draft.replace(guard.node, template, m=mask, each=made[0])
     else:
         draft.replace(loss.call, template, m=mask, each=made[0])
-    return draft.fix("compute all, keep what the mask selects", Safety.UNSAFE, changes)
+    return draft.fix("compute all, keep what the mask selects", Safety.UNSAFE, CHANGES, zero)
 
 
 def total_of(loss: Loss) -> str | None:

@@ -13,7 +13,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.heat import Reason
 from syncscope.model.source import Span
-from syncscope.rewrites.pass_number_of_graphs import MUST
+from syncscope.rewrites.pass_number_of_graphs import MORE_ROWS, MUST
 
 TITLE = "take the number from the caller"
 KNOWN = {"num_graphs", "batch_size", "dim_size", "size", "num_nodes", "num_segments", "num_batches", "B", "num_groups"}
@@ -71,7 +71,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         case ast.Attribute(value=ast.Name(id=of), attr="batch"):
             draft.replace(whole, f"{of}.num_graphs")
             known = b"torch_geometric" in function.file.code
-            return draft.fix(TITLE, Safety.UNSAFE if known else Safety.SUGGEST, f"{of} {MUST}")
+            return draft.fix(TITLE, Safety.UNSAFE if known else Safety.SUGGEST, f"{of} {MUST}", MORE_ROWS)
         case ast.Name(id=name) if name in function.parameters and not function.binds(name):
             if site.heat.reason in (Reason.MAYBE, Reason.CALLED):  # a size that is needed, and asked for by who calls
                 return None

@@ -22,7 +22,7 @@ from syncscope.rewrites.sum_losses_by_mask import PER_ELEMENT, for_all, total_of
 
 OF_ROWS = re.compile(r"_?(inds?|idxs?|index|indexes|indices|ids|rows|positions)$")
 TOTALS = {"sum": "torch.where({m}, {x}, 0).sum()", "mean": "torch.where({m}, {x}, 0.0).sum() / {m}.sum()"}
-ROWS = "the sums may differ in their last bits; what was counted is a tensor that stays on the device"
+ROWS = ("the sums may differ in their last bits", "what was counted is a tensor that stays on the device")
 ADDS = Adds.ROWS
 ROUNDS = True
 EXAMPLES = (
@@ -169,5 +169,5 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     title = "use the mask, not the positions"
     if unfit := gone.supposed():
-        return draft.fix(title, Safety.SUGGEST, f"{unfit}; {ROWS}")
-    return draft.fix(title, Safety.UNSAFE, ROWS)
+        return draft.fix(title, Safety.SUGGEST, unfit, *ROWS)
+    return draft.fix(title, Safety.UNSAFE, *ROWS)

@@ -120,8 +120,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not flat and not made.flat and not divided and held_by_all(function, made.number):
         return draft.fix(title, Safety.SAFE)
     changes = "it is Python's number, so the last bits may differ"
-    more = "; what it meets keeps its own dtype and shape, also where it has no dimension" if flat else ""
-    return draft.fix(title, Safety.UNSAFE, changes + more)
+    more = "what it meets keeps its own dtype and shape, also where it has no dimension" if flat else ""
+    return draft.fix(title, Safety.UNSAFE, changes, more)
 
 
 def made_of(function: Function, node: ast.AST) -> OneNumber | None:

@@ -74,5 +74,5 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         wait = f"if torch.cuda.is_available():\n{deeper}{wait}"
     draft.insert_before(statement, wait)
     return draft.fix(
-        "wait for the device before", Safety.SUGGEST, "the host waits there; other devices have their own call"
+        "wait for the device before", Safety.SUGGEST, "the host waits there", "other devices have their own call"
     )

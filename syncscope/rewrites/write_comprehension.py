@@ -20,7 +20,7 @@ from syncscope.model.source import Span
 
 BESIDE = True
 IMPORT = "from syncscope.kernels import comprehension"
-FUSED = "fused on the device ocl, torch's operators elsewhere; sums may differ in their last bits"
+FUSED = ("fused on the device ocl, torch's operators elsewhere", "sums may differ in their last bits")
 IMPORTED = "your code then imports syncscope, which has to be installed where it runs"
 ROUNDS = True
 EXAMPLES = (
@@ -234,7 +234,7 @@ def written(site: Site, function: Function, masked: Masked, root: ast.expr, resu
     )
     draft.replace(root, f"{name}({arguments})")
     draft.drop_unused([root], arguments)
-    fix = draft.fix("write it as a comprehension", Safety.SUGGEST, said(site, function, masked))
+    fix = draft.fix("write it as a comprehension", Safety.SUGGEST, *said(site, function, masked))
     file = function.file
     head = file.on_top(root.lineno)
     assert head is not None
@@ -246,7 +246,7 @@ def written(site: Site, function: Function, masked: Masked, root: ast.expr, resu
     return replace(fix, edits=tuple(sorted(edits, key=lambda e: e.span)))
 
 
-def said(site: Site, function: Function, masked: Masked) -> str:
+def said(site: Site, function: Function, masked: Masked) -> list[str]:
     """What must hold, as far as it is not known."""
     text = function.file.text
     shaped = [text(e) for _, sizes, e in masked.inputs.values() if sizes and e is not masked.mask]
@@ -260,4 +260,4 @@ def said(site: Site, function: Function, masked: Masked) -> str:
     ]
     if floats:
         told.append(f"{', '.join(floats)} must be floating point")
-    return "; ".join((*told, FUSED, IMPORTED))
+    return [*told, *FUSED, IMPORTED]

@@ -167,7 +167,7 @@ def unasked(function: Function, statement: ast.stmt | None) -> Fix | None:
         draft.replace(statement.test, template, **{key(part): part for part in rest})
     else:
         draft.unwrap(statement)
-    return draft.fix("write without asking", Safety.UNSAFE, "; ".join(changes))
+    return draft.fix("write without asking", Safety.UNSAFE, *changes)
 
 
 def chosen(site: Site, function: Function, statement: ast.If | None) -> Fix | None:
@@ -182,5 +182,5 @@ def chosen(site: Site, function: Function, statement: ast.If | None) -> Fix | No
     if found is None or not function.same(found.mask, asked["m"]):
         return None
     draft.replace(statement, WHERE, x=found.x, m=found.chosen, value=found.value)
-    fix = draft.fix("compute all, and choose, without asking", found.safety, found.changes)
+    fix = draft.fix("compute all, and choose, without asking", found.safety, *found.changes)
     return replace(fix, adds=Adds.ROWS)

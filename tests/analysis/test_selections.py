@@ -142,7 +142,7 @@ def test_a_rewrite_that_adds_nothing_has_the_price_of_the_wait() -> None:
     finding = Finding("boolean-mask-read", MASK, 1, 26, 9, Span(0, 1), "", 3, fix=fix)
     assert summarize(trace, [finding]).plan
     adding = Finding(
-        "boolean-mask-read", MASK, 1, 26, 9, Span(0, 1), "", 3, fix=Fix("", (), Safety.SAFE, "", Adds.ROWS)
+        "boolean-mask-read", MASK, 1, 26, 9, Span(0, 1), "", 3, fix=Fix("", (), Safety.SAFE, adds=Adds.ROWS)
     )
     assert not summarize(trace, [adding]).plan
 

@@ -61,7 +61,7 @@ def report() -> Report:
         "leave out with ignore_index",
         (Edit(Span(SOURCE.encode().index(b"logits[keep]"), SOURCE.encode().index(b"logits[keep]") + 12), "logits"),),
         Safety.UNSAFE,
-        "the sum may differ in its last bits",
+        ("the sum may differ in its last bits",),
     )
     findings = (
         finding("boolean-mask-read", "train.py", 5, "logits[keep]", SOURCE, fix=fix, function="loss"),

@@ -97,6 +97,12 @@ def test_a_rule_has_rewrites_of_ours_and_drafts_its_own(door):
     assert "add up on the device" in door("lint", "--all", "--select", "house-style", "x.py").out
 
 
+def test_what_a_fix_of_ones_own_changes_may_be_one_text(door):
+    own(door, RULE.replace("Safety.SAFE)\n", 'Safety.UNSAFE, "it is the house\'s; no other")\n'), name="house_style")
+    door.write("x.py", "import torch\n\n\ndef f(x: torch.Tensor):\n    y = x.cuda()\n    return y.tolist()\n")
+    assert "it is the house's; no other" in door("lint", "--all", "--select", "house-style", "x.py").out
+
+
 def test_a_rewrite_that_is_none_of_ours_is_named_with_the_nearest(door):
     own(door, RULE.replace("EXAMPLES = (", 'REWRITES = ("add_up_on_devise",)\nEXAMPLES = ('), name="house_style")
     ran = door("test-rules")

@@ -8,7 +8,8 @@ from collections.abc import Collection
 from syncscope.codemod.function import Function
 
 LATER = (
-    "the error is a RuntimeError that comes later, after further steps were asked for; on CUDA the device is then lost"
+    "the error is a RuntimeError that comes later, after further steps were asked for",
+    "on CUDA the device is then lost",
 )
 
 

@@ -110,15 +110,15 @@ def mixing(draft: Draft, title: str, a: ast.expr, b: ast.expr) -> Fix:
     safety = alike(draft.function, a, b)
     assert safety is not None
     text = draft.file.quote
-    shape = f"{text(a)} and {text(b)} must have one shape; " if safety is Safety.SUGGEST else ""
+    shape = f"{text(a)} and {text(b)} must have one shape" if safety is Safety.SUGGEST else ""
     ways = [way for way in (a, b) if divides(draft.function, way)]
     if ways:  # by what the condition keeps from being zero, mostly
         cured = all(divisor(draft.function, way) is not None for way in ways)
         end = ", so the divisor is 1 where it is 0" if cured else ": divide by torch.where(d != 0, d, 1)"
-        return draft.fix(title, Safety.SUGGEST, f"{shape}a division by zero has a gradient of NaN{end}; {BOTH}")
+        return draft.fix(title, Safety.SUGGEST, shape, f"a division by zero has a gradient of NaN{end}", BOTH)
     if any(bounded(draft.function, way, _tensors(draft.function, way)) for way in (a, b)):
-        return draft.fix(title, Safety.SUGGEST, f"{shape}{BOUNDED}; {BOTH}")
-    return draft.fix(title, safety, f"{shape}{BOTH}")
+        return draft.fix(title, Safety.SUGGEST, shape, BOUNDED, BOTH)
+    return draft.fix(title, safety, shape, BOTH)
 
 
 def undivided(draft: Draft, way: ast.expr) -> Part:

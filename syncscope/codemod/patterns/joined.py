@@ -50,7 +50,7 @@ class Joined(NamedTuple):
     code: str  # what reads them, with a hole for each tensor, t0, t1, ..., or one for what all are entries of
     parts: dict[str, ast.expr]
     safety: Safety
-    changes: str
+    changes: tuple[str, ...]
     dense: bool = False  # it flattens what it joins, so that a reader looks twice
 
     def dense_in(self, draft: Draft) -> set[str]:
@@ -62,14 +62,14 @@ def joined(function: Function, reads: Sequence[ast.expr], named: Sequence[tuple[
     """How reads are made as one, each tensor once, after them the tensors that `named` names; None where they cannot be."""
     every = {ast.unparse(t): t for read in reads if (t := number_read(function, read)) is not None}
     tensors = list(every.values())
-    floats = f"; {FLOATS}" if any(by_float(function, read) for read in reads) else ""
+    floats = [FLOATS] if any(by_float(function, read) for read in reads) else []
     tier = Safety.UNSAFE if len(every) + len(named) >= WORTH else Safety.SUGGEST
     if not named and (one := entries(function, tensors)) is not None:
         if any(caught(function, read) for read in reads):  # too few of them are an error of another kind
             return None
         many = "one dimension" if one.ndim == 1 else f"{one.ndim} dimensions"
-        text = f"; {function.file.text(one.base)} must have {many}" if not one.known else ""
-        return Joined(f"{{base}}[{one.inside}].tolist()", {"base": one.base}, Safety.UNSAFE, f"{FEW}{text}{floats}")
+        ranks = [f"{function.file.text(one.base)} must have {many}"] if not one.known else []
+        return Joined(f"{{base}}[{one.inside}].tolist()", {"base": one.base}, Safety.UNSAFE, (FEW, *ranks, *floats))
     all_of_them = [*tensors, *(t for _, t in named)]
     join = joining(function, all_of_them)
     if join is None or apart(function, all_of_them) or function.file.own_tensors:
@@ -78,10 +78,10 @@ def joined(function: Function, reads: Sequence[ast.expr], named: Sequence[tuple[
     stack = ", ".join([*(f"{{{key}}}" for key in parts), *(name for name, _ in named)])
     code = f"{join}(({stack})){'.tolist()' if join == STACK else FLATTENED}"
     if not named and alike(function, reads):
-        return Joined(code, parts, Safety.SAFE, "")
+        return Joined(code, parts, Safety.SAFE, ())
     if join == STACK:
-        return Joined(code, parts, tier, f"{ONE_KIND}{floats}")
-    changes = f"{ONE_KIND}; what is no number yet must have {FLAT}{floats}"
+        return Joined(code, parts, tier, (ONE_KIND, *floats))
+    changes = (ONE_KIND, f"what is no number yet must have {FLAT}", *floats)
     return Joined(code, parts, tier, changes, dense=True)
 
 

@@ -181,17 +181,21 @@ def as_safe_as(draft: Draft, these: Selected) -> Fix:
     function, site, mask, found = these.function, these.site, these.mask, these.reductions
     if stays_exact(these):
         return draft.fix("reduce all, with the mask inside", Safety.SAFE)
-    told = [*(r.supposed for r in found), *(r.changes for r in found), COUNTED if these.lengths else ""]
-    changes = "; ".join(dict.fromkeys(filter(None, told))) or OTHER_WORDS
+    told = [
+        *(r.supposed for r in found),
+        *(said for r in found for said in r.changes),
+        COUNTED if these.lengths else "",
+    ]
+    changes = [*dict.fromkeys(filter(None, told))] or [OTHER_WORDS]
     floats = any(site.fact_of(r.whole).dtype in (Dtype.FLOAT, Dtype.UNKNOWN) for r in found)
     if floats and (not these.is_plain or any(r.whole is not r.use for r in found)):
-        changes = f"{changes}; {FINITE}"
+        changes.append(FINITE)
     if not these.fits and not all(same_rank(site, function, mask, base) for base in these.bases):
-        changes = f"{changes}; all must have the mask's shape"
+        changes.append("all must have the mask's shape")
     if not is_mask(site.fact_of(mask)):
-        changes = f"{function.file.text(mask)} must be a mask, no positions; {changes}"
+        changes.insert(0, f"{function.file.text(mask)} must be a mask, no positions")
     tier = Safety.SUGGEST if any(r.supposed for r in found) else Safety.UNSAFE
-    return draft.fix("reduce all, with what is left out neutral", tier, changes)
+    return draft.fix("reduce all, with what is left out neutral", tier, *changes)
 
 
 def stays_exact(these: Selected) -> bool:

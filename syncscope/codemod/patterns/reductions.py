@@ -17,20 +17,21 @@ from syncscope.model.fact import Dtype, Site
 
 LAST_BITS = "the sum may differ in its last bits, and overflows in half precision where the whole tensor's would"
 SHARED = "a selection of {0} only shares its gradient with what is left out"
-EMPTY = "an empty selection gives {0} and no error; " + SHARED
+EMPTY = "an empty selection gives {0} and no error"
+LOW, HIGH = ((EMPTY.format(inf), SHARED.format(inf)) for inf in ("-inf", "inf"))
 TEMPLATES = {  # (reduction, dtypes): code with {m} for the mask and {out} for its opposite, what changes (SAFE if nothing)
-    ("sum", (Dtype.BOOL, Dtype.INT)): ("torch.where({m}, {x}, 0).sum()", ""),
-    ("sum", (Dtype.FLOAT, Dtype.UNKNOWN)): ("torch.where({m}, {x}, 0).sum()", LAST_BITS),
-    ("mean", (Dtype.FLOAT, Dtype.UNKNOWN)): ("torch.where({m}, {x}, 0.0).sum() / {m}.sum()", LAST_BITS),
-    ("max", (Dtype.FLOAT,)): ('{x}.masked_fill({out}, float("-inf")).max()', EMPTY.format("-inf")),
-    ("amax", (Dtype.FLOAT,)): ('{x}.masked_fill({out}, float("-inf")).amax()', EMPTY.format("-inf")),
-    ("min", (Dtype.FLOAT,)): ('{x}.masked_fill({out}, float("inf")).min()', EMPTY.format("inf")),
-    ("amin", (Dtype.FLOAT,)): ('{x}.masked_fill({out}, float("inf")).amin()', EMPTY.format("inf")),
-    ("max", (Dtype.UNKNOWN,)): ('{x}.masked_fill({out}, float("-inf")).max()', EMPTY.format("-inf")),
-    ("min", (Dtype.UNKNOWN,)): ('{x}.masked_fill({out}, float("inf")).min()', EMPTY.format("inf")),
-    ("count_nonzero", (Dtype.BOOL,)): ("({x} & {m}).count_nonzero()", ""),
-    ("any", (Dtype.BOOL,)): ("({x} & {m}).any()", ""),
-    ("all", (Dtype.BOOL,)): ("({x} | {out}).all()", ""),
+    ("sum", (Dtype.BOOL, Dtype.INT)): ("torch.where({m}, {x}, 0).sum()", ()),
+    ("sum", (Dtype.FLOAT, Dtype.UNKNOWN)): ("torch.where({m}, {x}, 0).sum()", (LAST_BITS,)),
+    ("mean", (Dtype.FLOAT, Dtype.UNKNOWN)): ("torch.where({m}, {x}, 0.0).sum() / {m}.sum()", (LAST_BITS,)),
+    ("max", (Dtype.FLOAT,)): ('{x}.masked_fill({out}, float("-inf")).max()', LOW),
+    ("amax", (Dtype.FLOAT,)): ('{x}.masked_fill({out}, float("-inf")).amax()', LOW),
+    ("min", (Dtype.FLOAT,)): ('{x}.masked_fill({out}, float("inf")).min()', HIGH),
+    ("amin", (Dtype.FLOAT,)): ('{x}.masked_fill({out}, float("inf")).amin()', HIGH),
+    ("max", (Dtype.UNKNOWN,)): ('{x}.masked_fill({out}, float("-inf")).max()', LOW),
+    ("min", (Dtype.UNKNOWN,)): ('{x}.masked_fill({out}, float("inf")).min()', HIGH),
+    ("count_nonzero", (Dtype.BOOL,)): ("({x} & {m}).count_nonzero()", ()),
+    ("any", (Dtype.BOOL,)): ("({x} & {m}).any()", ()),
+    ("all", (Dtype.BOOL,)): ("({x} | {out}).all()", ()),
 }
 NO_NUMBER = re.compile(r"\bis(?:nan|inf|finite|posinf|neginf)\b")  # in how a mask is made
 GUARDED = ("sum", "mean", "max", "amax", "min", "amin")  # of these a choice may ask first whether anything is selected
@@ -45,7 +46,7 @@ class Reduction(NamedTuple):
     name: str
     guard: Guard | None
     template: str
-    changes: str  # nothing where nothing does
+    changes: tuple[str, ...]  # nothing where nothing does
     supposed: str = ""  # what must hold though it is not proved
 
     @property
@@ -82,19 +83,21 @@ def reduction(
     return Reduction(use, inner, call, op.name, guard, template, changes, words)
 
 
-def unless_empty(function: Function, name: str, guard: Guard, template: str, changes: str) -> tuple[str, str]:
+def unless_empty(
+    function: Function, name: str, guard: Guard, template: str, changes: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
     """What a reduction becomes with the choice around it, and what changes: `x[m].max() if m.any() else 0`."""
     zero = nothing(function, guard.other)
     if name == "mean":
-        template, changes = "torch.where({m}, {x}, 0.0).sum() / {m}.sum().clamp(min=1)", LAST_BITS
+        template, changes = "torch.where({m}, {x}, 0.0).sum() / {m}.sum().clamp(min=1)", (LAST_BITS,)
     if name in ("max", "amax", "min", "amin"):
         inf = "-inf" if "max" in name else "inf"
-        changes = f"what the mask selects from must have elements; {SHARED.format(inf)}"
+        changes = ("what the mask selects from must have elements", SHARED.format(inf))
     if zero and name in ("sum", "mean"):
-        changes = f"{changes}; where nothing is selected it is a zero tensor, no Python number"
+        changes = (*changes, "where nothing is selected it is a zero tensor, no Python number")
     else:
         template = f"torch.where({{m}}.any(), {template}, {{other}})"
-        changes = f"{changes}; where nothing is selected it is a tensor too, of the same dtype"
+        changes = (*changes, "where nothing is selected it is a tensor too, of the same dtype")
     return guard.head + template, changes
 
 

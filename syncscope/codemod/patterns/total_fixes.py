@@ -32,8 +32,7 @@ def all_of(totals: list[Total]) -> Fix:
     *names, last = dict.fromkeys(each.name for each in totals)
     where = f"tensors inside the loop{IN_FLOAT32 * any(each.in_float32 for each in totals)}"
     more = dict.fromkeys(condition for each in totals for condition in each.more)
-    changes = "; ".join([f"{', '.join(names)} and {last} are {where}", *more])
-    return replace(fix, changes=changes)
+    return replace(fix, terms=(f"{', '.join(names)} and {last} are {where}", *more))
 
 
 def musts_of(function: Function, tensor: ast.expr, added: Addition, sum_of: Summed) -> tuple[str, ...]:

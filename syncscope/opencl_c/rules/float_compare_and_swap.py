@@ -217,7 +217,7 @@ def compare_bits(program: KernelProgram, routine: Routine, sides: list[Node], ki
             text = whole(program, inner[0]) if BITS.get(kind) == BITS[integer] else text
         edits.append(Edit(Span(side.start_byte, side.end_byte), text))
     changes = "the loop ends where a NaN is met, and no update is lost between 0.0 and -0.0"
-    return Fix("compare the bits", tuple(edits), Safety.UNSAFE, changes)
+    return Fix("compare the bits", tuple(edits), Safety.UNSAFE, (changes,))
 
 
 def whole(program: KernelProgram, node: Node) -> str:

@@ -80,7 +80,9 @@ def find(program: KernelProgram) -> Iterator[Sighting]:
         if len(factors) > 1 and (confidence := trust(program, routine, node, len(factors))):
             message = f"{program.quote(node)} is computed in 32 bits, and used as an index of 64: it overflows at 2^31"
             changes = "the product is computed in 64 bits: past 2^31 it is another"
-            yield seen(node, message, confidence, Fix("widen the first factor", widened(node), Safety.UNSAFE, changes))
+            yield seen(
+                node, message, confidence, Fix("widen the first factor", widened(node), Safety.UNSAFE, (changes,))
+            )
 
 
 def widened(product: Node) -> tuple[Edit, ...]:
