@@ -132,6 +132,7 @@ class Class:
     __slots__ = (
         "ancestry",
         "asked_by",
+        "asked_early",
         "attributes",
         "bases",
         "fields",
@@ -157,6 +158,7 @@ class Class:
         self.named: dict[str, ast.expr] = {}  # name -> what else it is called, in its body
         self.attributes: dict[str, Fact] = {}
         self.asked_by: dict[ProjectFunction, None] = {}  # in order, for a field, before it was known what it is given
+        self.asked_early: dict[str, dict[ProjectFunction, None]] = {}  # for what was not set yet, or on the host alone
         self.made_on_host: set[str] = set()  # tensors that set-up leaves there: others may send them elsewhere
         self.prepared = False
         self.registered: dict[str, ast.expr] | None = None  # buffers and parameters, whichever method makes them
@@ -189,6 +191,7 @@ class Class:
         self.methods.clear()
         self.attributes.clear()
         self.asked_by.clear()
+        self.asked_early.clear()
 
 
 class Module:

@@ -51,6 +51,8 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
         if fact is None or fact is NONE:
             fact = _registered(each, name) or fact
         if fact is not None:
+            if frame is not None and _is_early(fact):
+                _asked_early(frame, each, name)
             if fact.kind is TENSOR and fact.device is SOMEWHERE and name in each.made_on_host and owner.kind is MODULE:
                 return fact.but(device=HOST) if is_left_behind(cls, name) else fact
             return fact.but(device=SOMEWHERE) if _sent_since(fact, each, name, owner, frame) else fact
@@ -191,7 +193,35 @@ def set_attribute(owner: Fact, name: str, fact: Fact, frame: Frame) -> None:
         elif not ref.cls.module.linted:
             return
         before = ref.cls.attributes.get(name)
-        ref.cls.attributes[name] = fact if before is None else join(before, fact)
+        now = ref.cls.attributes[name] = fact if before is None else join(before, fact)
+        if before is not None and now.kind is TENSOR and _is_early(before) and not (_is_early(now) or _is_moved(fact)):
+            _ask_again(ref.cls, name, frame)
+
+
+def _is_early(fact: Fact) -> bool:
+    """Whether a later step may find more than this in an attribute: None, or a tensor of the host, until one is kept."""
+    return fact is NONE or (fact.kind is TENSOR and fact.device is HOST)
+
+
+def _is_moved(fact: Fact) -> bool:
+    """Whether it was sent just now: what is moved once lay where it did before."""
+    made = fact.provenance
+    return isinstance(made, ast.Call) and name_of(made.func) in ("to", "cuda", "type_as")
+
+
+def _asked_early(frame: Frame, cls: Class, name: str) -> None:
+    """Note who asks for what the next step may find changed."""
+    if frame.waits is not None and frame.function is not None and cls.module is frame.module:
+        cls.asked_early.setdefault(name, {})[frame.function] = None
+
+
+def _ask_again(cls: Class, name: str, frame: Frame) -> None:
+    """Have those run once more that asked for it before: the next step finds what this one keeps."""
+    if frame.waits is None:
+        return
+    for function in cls.asked_early.pop(name, ()):
+        function.news, function.bound = True, {}
+        frame.module.functions.append(function)
 
 
 def _sets_up(frame: Frame, cls: Class) -> bool:
