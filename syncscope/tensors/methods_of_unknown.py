@@ -165,6 +165,8 @@ def by_its_owner(word: str, node: ast.expr) -> Fact:
 def asked_as_a_dict(word: str, node: ast.expr, taken_for: Fact) -> Fact | None:
     """What a dict gives that was taken for a tensor, which has no such method: of one in a batch its parts."""
     batch = taken_for.source
+    while batch is not None and batch.kind is TENSOR and batch.provenance == ():
+        batch = batch.source  # one of a list of dicts: `[{k: v.to(device) for k, v in t.items()} for t in targets]`
     if batch is not None and batch.kind is BATCH:
         part = element(batch)
         return part if word in ("get", "pop") else items(sequence(UNKNOWN, part) if word == "items" else part)

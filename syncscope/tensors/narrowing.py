@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from syncscope.model.fact import UNKNOWN, Dtype, Fact, Value
+from syncscope.project.private_names import is_private
 from syncscope.project.syntax import dotted, last_word, name_of
 from syncscope.tensors.asked_types import classes_of, kind_of, object_of
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
-    BATCH,
     BOOL,
     FLOAT,
     HOST,
@@ -26,11 +26,12 @@ from syncscope.tensors.facts import (
     TENSOR,
     Either,
     Tag,
+    items,
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.guards import Asked
 from syncscope.tensors.joins import join
-from syncscope.tensors.parameters import announced
+from syncscope.tensors.of_a_batch import of_a_batch
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
 Env = dict[str, Fact]
@@ -61,12 +62,14 @@ def _told_by_call(frame: Frame, test: ast.Call) -> bool | None:
     fact = frame.env.get(_named(test.args[0]))
     if fact is None or fact.confidence < 2:  # of most nothing is known
         return None
-    if fact.source is not None and fact.source.kind is BATCH:  # which may hold lists of tensors beside tensors
+    if of_a_batch(fact):  # which may hold lists of tensors beside tensors
+        return None
+    if fact.kind is TENSOR and _is_as_given(frame, test.args[0], fact):
         return None
     if word != "isinstance":
         return True if fact.kind is TENSOR else None
     of = set(map(kind_of, classes_of(frame, test.args[1])))
-    if NOTHING_KNOWN in of or (ARRAY in of and _may_be_array(frame, test.args[0])):
+    if NOTHING_KNOWN in of:
         return None
     if fact.kind is TENSOR and (TENSOR in of or fact.confidence == 3):
         return TENSOR in of
@@ -83,13 +86,19 @@ def _told_of_none(frame: Frame, test: ast.Compare) -> bool | None:
     return {ast.Is: left_out, ast.IsNot: not left_out}.get(type(test.ops[0])) if is_none else None
 
 
-def _may_be_array(frame: Frame, node: ast.expr) -> bool:
-    """Whether a parameter is announced as a tensor or an array, whatever callers in its file pass."""
+def _is_as_given(frame: Frame, node: ast.expr, fact: Fact) -> bool:
+    """Whether a parameter is asked about, whatever is announced and callers in its file pass: who asks was given both.
+
+    Of a call that is followed, of a private function whose callers surely pass one, and of what it was given here, it is known.
+    """
     function = frame.function
     if function is None or frame.inlined or not isinstance(node, ast.Name) or node.id not in function.names:
         return False
-    ref = announced(function, node.id).ref
-    return isinstance(ref, Either) and any(one.kind is ARRAY for one in ref.facts)
+    if fact.ref in (Tag.PROVED, Tag.PERHAPS_OF_HOST):
+        return False
+    passed, made = function.passed.get(node.id), getattr(fact.provenance, "lineno", 0)
+    known = passed is not None and passed.confidence == 3 and is_private(function.name)
+    return not known and not function.node.lineno <= made <= (function.node.end_lineno or 0)
 
 
 def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
@@ -177,6 +186,8 @@ def _instance(frame: Frame, node: ast.expr, types: ast.expr, test: ast.expr) -> 
         announced = [one for one in either if one.kind in of]
         if len(announced) == 1:
             said = _proved_number(announced[0])
+        elif of == {SEQUENCE} and of_a_batch(now):
+            said = items(now)  # several of those
         elif said.kind is NOTHING_KNOWN:
             said = Fact(OTHER, confidence=3, ref=Tag.NO_TENSOR)
         return {name: said}, _rest(frame, name, now, of, types)

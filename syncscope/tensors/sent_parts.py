@@ -90,11 +90,14 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
     if not sending:
         return frozenset()
     if _makes_its_like(function, calls) or _fills_another(function, every):
-        return frozenset(id(each) for each in sending if dotted(each.func).startswith("self."))
+        named = (each for each in sending if dotted(each.func).startswith("self.") or _is_part(each.func.value, set()))  # type: ignore[attr-defined]
+        return frozenset(map(id, named))
     if function.cls is not None and function.name in _SENDERS and not is_module(function.cls):
         # `self.apply(lambda x: x.to(device))`
         handed = {id(each.body) for each in every if isinstance(each, ast.Lambda)}
-        if of_each := handed & {id(each) for each in sending}:
+        own = _own_parts(every)
+        of_own = {id(each) for each in sending if _is_part(each.func.value, own)}  # type: ignore[attr-defined]
+        if of_each := (handed & {id(each) for each in sending}) | of_own:
             return frozenset(of_each)
     each_of, unpacked = _parts(every, given)
     recursive = any(dotted(each.func) in (function.name, f"self.{function.name}") for each in calls)
@@ -117,6 +120,25 @@ def _sent(function: ProjectFunction) -> frozenset[int]:
                     by_name.append((name, ast.unparse(key), id(each)))
     several = Counter(of for of, _ in {(of, part) for of, part, _ in by_name})
     return frozenset(found.union(call for of, _, call in by_name if several[of] >= _SEVERAL))
+
+
+def _own_parts(every: list[ast.AST]) -> set[str]:
+    """The names of each part in a loop over what an object holds, `for part in self.parts.values()`, or over such a part."""
+    found = {"self"}
+    for each in every:
+        match each:
+            case ast.For(target=part, iter=over) | ast.comprehension(target=part, iter=over):
+                if any(isinstance(of, ast.Name) and of.id in found for of in walk(over)):
+                    found.update(_names(part))
+    return found - {"self"}
+
+
+def _is_part(node: ast.expr, own: set[str]) -> bool:
+    """Whether it is one of these parts, or the object's attribute of some name: `getattr(self, name)`."""
+    match node:
+        case ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id="self"), ast.Name() | ast.Attribute()]):
+            return True
+    return isinstance(node, ast.Name) and node.id in own
 
 
 def _of_rows(call: ast.Call) -> ast.expr:
