@@ -51,7 +51,7 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
         if fact is None or fact is NONE:
             fact = _registered(each, name) or fact
         if fact is not None:
-            if frame is not None and _is_early(fact):
+            if frame is not None and (fact is NONE or (fact.device is HOST and _is_early(fact))):
                 _asked_early(frame, each, name)
             if fact.kind is TENSOR and fact.device is SOMEWHERE and name in each.made_on_host and owner.kind is MODULE:
                 return fact.but(device=HOST) if is_left_behind(cls, name) else fact

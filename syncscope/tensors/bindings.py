@@ -23,6 +23,7 @@ from syncscope.tensors.facts import (
     OTHER,
     SCALAR,
     SEQUENCE,
+    SIZE,
     TENSOR,
     TRUTH,
     Items,
@@ -213,11 +214,24 @@ def assign(frame: Frame, node: ast.Assign) -> None:
         # `known = isinstance(x, Tensor)`: asked for later
         fact = Fact(SCALAR, BOOL, HOST, confidence=3, ref=Asked(value, frame.env))
     for target in node.targets:
+        if target.__class__ is ast.Tuple and fact is SIZE:
+            _counted_by_size(frame, target, value)
         if target.__class__ is ast.Name:
             name = target.id
             frame.env[name] = used_so(frame, name, fact) if name in frame.used else fact
         else:
             bind(frame, target, fact, value)
+
+
+def _counted_by_size(frame: Frame, target: ast.Tuple, size: ast.expr) -> None:
+    """`b, t, n = x.size()`: x has three dimensions."""
+    of = size.func if isinstance(size, ast.Call) and not size.args else size
+    path = dotted(of.value) if isinstance(of, ast.Attribute) and of.attr in ("size", "shape") else ""
+    held = frame.env.get(path)
+    if held is None or held.kind is not TENSOR or held.ndim is not None:
+        return
+    if not any(isinstance(each, ast.Starred) for each in target.elts):
+        frame.env[path] = held.but(ndim=len(target.elts))
 
 
 def _takes_its_place(target: ast.Subscript, value: ast.AST) -> bool:

@@ -10,7 +10,7 @@ from syncscope import discover
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.heat import IN_TRAINING
 from syncscope.model.ops import Op
-from syncscope.project import conventions
+from syncscope.project import conventions, devices
 from syncscope.project.modules import Class, ProjectFunction
 from syncscope.project.names import find_method
 from syncscope.project.syntax import name_of
@@ -42,6 +42,7 @@ from syncscope.tensors.libraries import einops, logging, numpy, standard
 from syncscope.tensors.parameters import announced
 from syncscope.tensors.passed import note_built
 from syncscope.tensors.sent_parts import filled_anew
+from syncscope.tensors.torch import distributions
 from syncscope.tensors.torch.calls import torch_call
 from syncscope.tensors.torch.host_indices import picked_from_host
 
@@ -174,11 +175,23 @@ def construct(call: Call, cls: Class) -> Fact:
     if init is None and cls.fields:
         given = [] if call.starred else zip(cls.fields, call.args, strict=False)
         give_fields(made, cls, [*given, *call.keywords.items()], call.frame)
+    elif init is None:
+        distributions.made_by_base(call, cls)
     elif init is not None:
         note_built(init, call.frame, call.args, call.keywords)
     if made.kind is MODULE and not any(fact.ref is Tag.DEVICE for fact in call.args):
-        return made.but(device=call.where_made(call.by_default))
+        return made.but(device=SOMEWHERE if _wraps(call) else call.where_made(call.by_default))
     return made
+
+
+def _wraps(call: Call) -> bool:
+    """Whether a module is built around another, which lives where it was sent: `Averaged(net)`."""
+    for at, fact in zip(call.nodes, call.args, strict=True):
+        if fact.kind is MODULE and fact.device is not HOST:
+            return True
+        if fact.kind is NOTHING_KNOWN and isinstance(at, ast.Name) and devices.is_network(at.id):
+            return True
+    return False
 
 
 # -- names from outside the project

@@ -300,12 +300,12 @@ def test_what_an_object_is_given_that_sends_to_a_device_of_its_own_lies_there() 
 
         class Contrasting(Trainer):
             def loss(self, rows: torch.Tensor):
-                others = torch.multinomial(torch.ones(3, 3), 2)
+                others = torch.ones(3, 3) > 2
                 return rows[others]  # waits: index_host
 
         class Plain:
             def loss(self, rows: torch.Tensor):
-                others = torch.multinomial(torch.ones(3, 3), 2)
+                others = torch.ones(3, 3) > 2
                 return rows[others]
     """
     assert waits(code, confidence=2) == marks(code)

@@ -125,7 +125,7 @@ CASES = {
 
         def shuffled(self, count):
             rows = self.rows.abs()
-            return rows[torch.randperm(len(self.files))], rows[torch.randperm(count)]
+            return rows[torch.randperm(count)]  # waits: index_host
     """,
     "a data set that keeps its tensors where a device is named": """
         class OfflineDataset(torch.utils.data.Dataset):
@@ -223,8 +223,8 @@ CASES = {
             return total + x[t, ..., 0]  # waits: index_host
 
         def shuffled(x: torch.Tensor, n: int):
-            t = torch.arange(n)
-            return x[t, ..., 0]
+            t = torch.eye(n) > 0
+            return x[t]
     """,
     "what a function was given twice, most often": """
         def covariance(x1: torch.Tensor, x2: torch.Tensor, grid: torch.Tensor):

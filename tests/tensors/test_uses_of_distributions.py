@@ -103,6 +103,26 @@ CASES = {
             def __init__(self, scale):
                 super(Unchecked, self).__init__(scale.shape)
     """,
+    "what is made of another that checks, whatever it is told": """
+        from torch import distributions
+
+        def chosen(logits: torch.Tensor, value: torch.Tensor):
+            one = distributions.OneHotCategorical(logits=logits, validate_args=False)  # waits: distribution_validate
+            heavy = distributions.FisherSnedecor(value, value, validate_args=False)  # waits: distribution_validate
+            free = distributions.Categorical(logits=logits, validate_args=False)
+            total = one.log_prob(value)  # waits: distribution_validate
+            return total + heavy.log_prob(value) + free.log_prob(value)
+    """,
+    "a class that leaves to torch how it is made": """
+        from torch.distributions import Normal as OfTorch
+
+        class Normal(OfTorch):
+            def log_cdf(self, x):
+                return self.cdf(x).log()  # waits: distribution_validate
+
+        def mixed(locs: torch.Tensor, scales: torch.Tensor):
+            return Normal(loc=locs, scale=scales.exp())  # waits: distribution_validate
+    """,
 }
 
 

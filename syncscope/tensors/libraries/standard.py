@@ -63,6 +63,8 @@ def typed(call: Call) -> Fact | None:
         given = call.args[0]
         return given if given.kind is not UNKNOWN.kind else annotated(call.frame.module, call.nodes[1])
     given, said = call.args[1], annotated(call.frame.module, call.nodes[0])
+    if said.kind is TENSOR is not given.kind and given.kind is UNKNOWN.kind:
+        return said.but(confidence=2)  # what is said to be one in passing
     return given if said.kind in (given.kind, UNKNOWN.kind, TENSOR) else said
 
 

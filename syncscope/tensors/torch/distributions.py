@@ -50,6 +50,9 @@ _MADE_OF_OTHERS = {
     "MixtureSameFamily": (1, "component_distribution"),
     "TransformedDistribution": (0, "base_distribution"),
 }
+# What they are made of checks its own parameters, whatever they are told; of the first so does `log_prob`, a value.
+_CHECKED_INSIDE = frozenset(("OneHotCategorical", "OneHotCategoricalStraightThrough"))
+_MADE_OF_CHECKED = _CHECKED_INSIDE | {"Multinomial", "RelaxedOneHotCategorical", "StudentT", "FisherSnedecor"}
 _FACTORED = frozenset(("LowRankMultivariateNormal", "MultivariateNormal", "Wishart"))  # by Cholesky when they are made
 
 
@@ -65,7 +68,7 @@ def made(call: Call) -> Fact:
     inside = (holds_tensor(call.keywords.get(None, UNKNOWN)),)  # of `**parameters`
     held = next((f for f in (*given, *inside) if f is not None and f.kind is TENSOR), None)
     unknown = any(f.kind is UNKNOWN.kind and not is_setting(at) for f, at in zip(given, nodes, strict=False))
-    unchecked = _unchecked(call)
+    unchecked = checks_are_off(call) if word in _CHECKED_INSIDE else _unchecked(call)
     over = UNKNOWN
     if word in _MADE_OF_OTHERS:
         unchecked = _made_of_unchecked(call, unchecked)
@@ -73,7 +76,8 @@ def made(call: Call) -> Fact:
     else:
         if held is None and unknown and word[:1].isupper() and not any(f.kind is ARRAY for f in given):
             held = tensor(confidence=2, why=node)  # numbers make none that anybody trains
-        if held is not None and not unchecked and not word.endswith("Transform"):
+        asks = not (checks_are_off(call) if word in _MADE_OF_CHECKED else unchecked)
+        if held is not None and asks and not word.endswith("Transform"):
             held = held.but(confidence=max(held.confidence, 2))  # what a distribution is made of is tensors
             call.emit(Op.DISTRIBUTION_VALIDATE, nodes[0], held)
     numbers_broadcast(call)
@@ -132,6 +136,13 @@ def method(call: Call, made_by: str) -> Fact:
         numbered = "Categorical" in made_by and "OneHot" not in made_by and word == "sample"
         return tensor(INT if numbered else FLOAT, owner.device, 3, node)
     return owner if word == "expand" else UNKNOWN
+
+
+def made_by_base(call: Call, cls: Class) -> None:
+    """An object of a class that leaves to `torch.distributions` how it is made: its parameters are checked."""
+    base = next((name for name in outside(cls) if name.startswith(DISTRIBUTIONS)), "")
+    if base:
+        made(call.named(base))
 
 
 def inherited(call: Call, cls: Class) -> Fact:

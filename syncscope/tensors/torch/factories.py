@@ -29,6 +29,7 @@ from syncscope.tensors.facts import (
     SOMEWHERE,
     TENSOR,
     TYPES_ON_DEVICE,
+    Listed,
     Tag,
     holds_tensor,
     tensor,
@@ -119,7 +120,7 @@ def _of_values(call: Call) -> Fact:
         device = SOMEWHERE
     if first.kind is SEQUENCE and held is not None:
         call.emit(Op.ITEM, call.first_node, held, 2)
-    elif named and device is not HOST and word != "asarray":
+    elif named and device is not HOST:
         _copied_from_host(call, device)
     dtype = call.dtype_given()
     if dtype is ANY_DTYPE and not _dtype_is_given(call):
@@ -137,7 +138,7 @@ def _copied_from_host(call: Call, device: Device) -> None:
     sends = call.device_given is None  # of what is a tensor it would make nothing, and send it nowhere
     function = call.frame.function
     given = function is not None and function.name in conventions.FORWARD  # tensors, where a network computes
-    if first.kind is TENSOR and not sends and word == "as_tensor":
+    if first.kind is TENSOR and not sends and word != "tensor":
         given = given or _stays_where_it_is(call)
         taken = first.device is HOST or (first.device is SOMEWHERE and not (given or _is_computed(first)))
     else:
@@ -172,7 +173,7 @@ def _ndim_of_values(call: Call, dtype: Dtype) -> int | None:
     """How many dimensions values have: a number none, a list of numbers one."""
     first, node = call.first, call.first_node
     row = first.kind is SEQUENCE and first.elements and all(e.kind is SCALAR for e in first.elements)
-    if row or first.ref is Tag.NUMBERS:
+    if row or first.ref is Tag.NUMBERS or (isinstance(first.ref, Listed) and element(first).kind is SCALAR):
         return 1
     if first.kind is SCALAR:
         return 0

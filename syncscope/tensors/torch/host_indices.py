@@ -12,7 +12,7 @@ from syncscope.project.beside_training import PREDICTIONS, TARGETS
 from syncscope.project.names import ancestry
 from syncscope.project.of_file import kept
 from syncscope.project.syntax import each_of, name_of, walk
-from syncscope.tensors.facts import BOOL, DEVICE, HOST, MODULE, TENSOR, Tag, tensor
+from syncscope.tensors.facts import BOOL, DEVICE, HOST, INT, MODULE, TENSOR, Tag, tensor
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.instances import instance
 
@@ -39,6 +39,7 @@ def of_a_tensor(frame: Frame, parts: Iterable[ast.expr], part: ast.expr, fact: F
         or _meets_another(frame, parts, part)
         or _asks_where(frame)
         or _reorders(fact)
+        or (fact.dtype is INT and base.confidence > 1 and not frame.on_host)
     )
     return 2 if met else 1
 

@@ -192,8 +192,9 @@ class _Index:
     def _list(self, part: ast.expr, fact: Fact) -> None:
         """Tell of a list, or an array, whose numbers are copied to the device."""
         frame, node, base = self.frame, self.node, self.base
-        if base.kind is not ARRAY and fact.elements and element(fact).kind is TENSOR:
-            host_indices.of_what_may_be_one(frame, node, part, element(fact), base)
+        for held in fact.elements if base.kind is not ARRAY else ():
+            if held.kind is TENSOR:
+                host_indices.of_what_may_be_one(frame, node, part, held, base)
         if not self.of_tensor or are_sent(frame, node):
             return
         kind = part.__class__

@@ -43,7 +43,7 @@ _ACCELERATORS = frozenset(f"torch.{name}" for name in ["cuda", "xpu", "mps", "ac
 # What optimizers and averages read or copy in each step: losses of a line search, rates, the number of averaged models.
 _READS_IN = {"LBFGS": "step", "ASGD": "step", "Adafactor": "step", "AveragedModel": "update_parameters"}
 SCALE_READ_BY = ("get_scale", "state_dict")  # torch/amp/grad_scaler.py: the latter has the scale in it
-_SCALERS = ("torch.amp.GradScaler", "torch.amp.DisabledScaler")
+_SCALERS = (".GradScaler", ".DisabledScaler")  # wherever torch has it: in three modules
 _SORTS = b"enforce_sorted"
 
 
@@ -262,10 +262,11 @@ def object_method(call: Call, made_by: str) -> Fact:
             call.frame.work = False
             return _waited(call, Op.SYNCHRONIZE)
         return NONE if word in ("wait_stream", "wait_event", "wait") else UNKNOWN
-    if made_by in _SCALERS:
-        if word == "step" and made_by == _SCALERS[0]:
+    if made_by.endswith(_SCALERS):
+        scales = made_by.endswith(_SCALERS[0])
+        if word == "step" and scales:
             call.emit(Op.GRAD_SCALER, node.func, tensor(confidence=3, why=node))
-        if word in SCALE_READ_BY and made_by == _SCALERS[0]:
+        if word in SCALE_READ_BY and scales:
             call.emit(Op.LOSS_SCALE, node.func, tensor(confidence=3, why=node))
         return call.first if word == "scale" else UNKNOWN
     return element(call.receiver) if made_by == "builtins.dict" else UNKNOWN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
@@ -23,6 +24,8 @@ from syncscope.tensors.facts import (
     sequence,
     tensor,
 )
+from syncscope.tensors.facts import SPREAD as STARRED
+from syncscope.tensors.frame import evaluate
 from syncscope.tensors.torch.signatures import SPREAD, method
 from syncscope.tensors.torch.signatures import function as signature_of
 
@@ -56,6 +59,9 @@ def scalar_slots(call: Call, name: str, shift: int) -> bool:
         return False
     sized = False
     for position, fact in enumerate(call.args):
+        if fact is STARRED:
+            sized |= _unpacked(call, position, signature.places.get(position + shift), signature.slots)
+            continue
         kind = fact.kind
         if kind is SCALAR or kind is NOTHING_KNOWN or kind is OTHER:
             continue
@@ -70,6 +76,17 @@ def scalar_slots(call: Call, name: str, shift: int) -> bool:
         if keyword.arg in signature.slots:
             sized |= _slot(call, keyword.value, call.keywords[keyword.arg], signature.slots[keyword.arg])
     return sized
+
+
+def _unpacked(call: Call, position: int, slot: str | None, slots: Mapping[str, bool]) -> bool:
+    """`x.permute(*order)`: what a tensor is unpacked to is read one by one, where numbers are taken."""
+    at = call.nodes[position]
+    if slot is None or not isinstance(at, ast.Starred):
+        return False
+    fact = evaluate(call.frame, at.value)
+    if fact.kind is TENSOR:
+        call.emit(Op.SIZE if slots[slot] else Op.SCALAR_SLOT, at.value, fact)
+    return slots[slot]
 
 
 _BOUNDED = frozenset(("clamp", "clamp_", "clip", "clip_"))
