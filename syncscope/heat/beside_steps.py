@@ -70,8 +70,9 @@ def _named(tree: ast.Module) -> Named:
     """Where the names and the attributes of a file are read."""
     found: dict[str, list[ast.Name | ast.Attribute]] = defaultdict(list)
     for node in walk(tree):
-        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
-            found[name_of(node)].append(node)
+        kind = node.__class__  # of each node of a file it is asked: by class, which is faster than isinstance
+        if (kind is ast.Name or kind is ast.Attribute) and node.ctx.__class__ is ast.Load:  # type: ignore[attr-defined]
+            found[node.id if kind is ast.Name else node.attr].append(node)  # type: ignore[attr-defined, arg-type]
     return found
 
 
