@@ -119,7 +119,8 @@ def of_known_work(found: Coverage, event_graph: EventGraph, steps: Sequence[Step
         return found
     return replace(
         found,
-        refusal=f"for {part:.0%} of the time the device had work that was enqueued before the recording and is not in it",
+        refusal=f"for {part:.0%} of the time the device had work that was enqueued before the recording and is not in it, "
+        f"more than {EARLIER:.0%}",
         hint="record from further back",
     )
 

@@ -101,11 +101,10 @@ def _launches(ground: Ground) -> Iterator[WhatIf]:
     named = ", ".join(where for where, _ in forbid.most_common(3))
     first = f"; no graph can hold a wait, so first the one{'s' * (len(forbid) > 1)} at {named}"
     opencl = any(ground.trace.names[code].startswith("cl") for code in np.unique(ground.trace.name[host.row[launches]]))
-    how = (
-        "`torch.ocl.capture` of a step of fixed shape"
-        if opencl and ground.trace.meta.get("stands_for") != "cuda"  # else the program knows nothing of `ocl`
-        else '`torch.compile(mode="reduce-overhead")`, or `torch.cuda.graph` around what has fixed shapes'
-    )
+    how = '`torch.compile(mode="reduce-overhead")`, or `torch.cuda.graph` around what has fixed shapes'
+    if opencl:  # a program to which `ocl` was lent knows nothing of it
+        lent = ground.trace.meta.get("stands_for") == "cuda"
+        how = f"on CUDA {how}" if lent else "`torch.ocl.capture` of a step of fixed shape"
     yield ground.row(
         "launches cost nothing",
         saved,

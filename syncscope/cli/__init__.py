@@ -65,7 +65,21 @@ class Commands(click.Group):
                 sys.stdout.flush()  # else the interpreter would find out as it ends
         except BrokenPipeError:
             raise OutputClosedError from None
+        except click.NoSuchOption as error:
+            if others := self._that_have(ctx, error.option_name):
+                asked = ctx.invoked_subcommand
+                raise UserError(f"`syncscope {asked}` has no {error.option_name}", f"{others} has it") from None
+            raise
         return code
+
+    def _that_have(self, ctx: click.Context, option: str) -> str:
+        """The commands that have this option; "" where none has."""
+        having = [
+            f"`syncscope {name}`"
+            for name in self.list_commands(ctx)
+            if (command := self.get_command(ctx, name)) and any(option in one.opts for one in command.params)
+        ]
+        return ", ".join(having)
 
 
 def forgive() -> None:

@@ -213,9 +213,9 @@ def values(found: Verification) -> str:
         ("losses", apart.losses), ("values read", apart.reads), ("numbers held", apart.held),
     )  # fmt: skip
     by = ", ".join(f"{name} {size:.1e}" for name, size in parts if size)
-    carried = f"; one last bit carries {found.last_bit.largest:.1e} far" if found.last_bit else ""
+    carried = f"; rounding alone carries as far as {found.last_bit.largest:.1e} here" if found.last_bit else ""
     left = apart.read - apart.compared
-    gone = f"; {left} of {apart.read} values that it reads as written it reads no more, or later" * (left > 0)
+    gone = f"; {left} of the {apart.read} values that are read as written are read later, or not at all" * (left > 0)
     return f"{found.values}: the largest relative differences are of {by}{gone}{carried}{own}"
 
 
@@ -223,7 +223,7 @@ def _reads(apart: Difference) -> str:
     """How many of the values that the program reads as written are read rewritten, too: a wait that is gone reads none."""
     if not apart.compared:
         return f"; of {apart.read} values that it reads as written it reads none here any more" if apart.read else ""
-    rest = f"; the other {apart.read - apart.compared} it reads no more, or later" * (apart.compared < apart.read)
+    rest = f"; the other {apart.read - apart.compared} are read later, or not at all" * (apart.compared < apart.read)
     return f" and {apart.compared} of {apart.read} values that it reads as written{rest}"
 
 

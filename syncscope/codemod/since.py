@@ -26,13 +26,15 @@ SINCE: dict[str, Version] = {
 """Of what fixes write, as a pattern, the version that has it."""
 
 
-def too_new(fix: Fix, code: bytes, oldest: Version) -> bool:
-    """Whether a fix writes what the oldest torch does not have, and what it replaces did not say."""
-    return bool(oldest) and any(
-        oldest < since and pattern.search(edit.text) and not pattern.search(_before(edit.span, code))
-        for edit in fix.edits
-        for pattern, since in _patterns()
-    )
+def too_new(fix: Fix, code: bytes, oldest: Version) -> tuple[str, Version] | None:
+    """What a fix writes that the oldest torch does not have, and that what it replaces did not say, and since when there is
+    such; None where it has all."""
+    for edit in fix.edits if oldest else ():
+        for pattern, since in _patterns():
+            written = pattern.search(edit.text)
+            if oldest < since and written and not pattern.search(_before(edit.span, code)):
+                return written[0].strip(".("), since
+    return None
 
 
 def _before(span: Span, code: bytes) -> str:

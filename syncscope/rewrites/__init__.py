@@ -172,9 +172,12 @@ def _alone(names: Sequence[str], site: Site, function: Function, compiles: bool)
         finally:
             count, seconds = ASKED.get(name, (0, 0.0))
             ASKED[name] = count + 1, seconds + perf_counter() - begin
-        if fix is not None and too_new(fix, function.file.code, oldest := function.file.project.needs().torch):
-            version = ".".join(map(str, oldest))
-            fix = function.declines(site.node, f"torch {version}, which the project takes, has not all that it writes")
+        oldest = function.file.project.needs().torch
+        if fix is not None and (newer := too_new(fix, function.file.code, oldest)) is not None:
+            written, since = newer
+            has, asked = (".".join(map(str, version)) for version in (since, oldest))
+            why = f"it writes `{written}`, which torch has since {has}, and the project takes torch {asked}, too"
+            fix = function.declines(site.node, why)
         if fix is not None and site.op in SELECTING and not getattr(module, "SELECTS_APART", False):
             fix = _on_one_device(fix, site, function)
         if fix is not None:

@@ -276,7 +276,7 @@ EXAMPLES = (
     ),
 )
 
-SHAPE = "a mask whose shape does not fit is not always reported"
+SHAPE = "torch may raise no error where the shape of the mask does not fit"
 SOME = "must have at least one dimension"  # of none, nonzero gives one index all the same
 
 BETTER = {  # what is tried of a selection first, by op: one that has such a fix needs no index

@@ -70,6 +70,7 @@ def test_a_program_for_cuda_that_was_lent_ocl_is_told_of_cuda_graphs():
     assert "torch.ocl.capture" in rows(on_opencl)["launches cost nothing"].advice
     lent = dataclasses.replace(on_opencl, meta=trace.meta | {"stands_for": "cuda"})
     assert "torch.cuda.graph" in rows(lent)["launches cost nothing"].advice
+    assert rows(lent)["launches cost nothing"].advice.startswith("on CUDA "), "`ocl` has no code for it"
     assert "torch.ocl" not in rows(lent)["launches cost nothing"].advice
 
 

@@ -48,6 +48,10 @@ def test_every_command_has_help(name):
         (("lint", "--watch", "-"), "--watch lints files again and again"),
         (("report", "--format", "docx", "x.json"), "no format is called 'docx'\n hint: choose from: collapsed"),
         (("run", "."), ". is a directory\n hint: give a script, or a module"),
+        (
+            ("report", "--max-wait-for-rank", "5%", "."),
+            "`syncscope report` has no --max-wait-for-rank\n hint: `syncscope ranks`",
+        ),
         (("ranks", "nowhere"), "there is no 'nowhere'"),
         (("diff", "nowhere", "nowhere"), "nowhere: no such file"),
         (("roofline", "."), ". is a directory"),

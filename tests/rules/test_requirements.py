@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from syncscope.cli import commands
 from syncscope.codemod.since import SINCE
 from syncscope.linter.config import Config
 from syncscope.linter.engine import check_file
@@ -82,6 +84,13 @@ def test_a_buffer_that_is_not_persistent_needs_torch_1_6(tmp_path: Path, version
     (tmp_path / "net.py").write_text(CODE)
     found = check_file(str(tmp_path / "net.py"), Config(root=str(tmp_path))).findings
     assert any(f.fix is not None and "persistent=False" in f.fix.edits[-1].text for f in found) is offered
+
+
+def test_it_is_said_what_the_oldest_torch_has_not(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text('setup(install_requires=["torch>=1.4"])')
+    (tmp_path / "net.py").write_text("import torch\ndef forward(x: torch.Tensor):\n    assert (x.exp() > 0).all()\n")
+    told = CliRunner().invoke(commands, ["lint", "--isolated", "--no-cache", str(tmp_path / "net.py")]).stdout
+    assert "it writes `_assert_async`, which torch has since 1.8, and the project takes torch 1.4, too" in told
 
 
 MASKED = """

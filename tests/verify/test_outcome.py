@@ -132,7 +132,7 @@ def test_equal_values_are_told_of_the_steps_that_were_compared() -> None:
     [
         (0, 0, "parameters, buffers, losses"),
         (0, 1368, "parameters, buffers, losses; of 1368 values that it reads as written it reads none here any more"),
-        (8, 12, "losses and 8 of 12 values that it reads as written; the other 4 it reads no more, or later"),
+        (8, 12, "losses and 8 of 12 values that it reads as written; the other 4 are read later, or not at all"),
         (12, 12, "losses and 12 of 12 values that it reads as written"),
     ],
 )
