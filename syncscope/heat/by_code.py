@@ -53,6 +53,18 @@ def goes_through_loader(function: ProjectFunction) -> bool:
     return any(over_loader(each.iter) and runs_backward(each, source) for each in loops)
 
 
+@kept(MANY)
+def shows_its_passes(function: ProjectFunction) -> bool:
+    """Whether somebody watches it: it trains nothing, and shows a bar that grows with the passes of a loop over no batches."""
+    node, source = function.node, function.module.source
+    if speaks_of_backward(node, source):
+        return False
+    bars = [each for each in walk(node) if isinstance(each, ast.Call) and name_of(each.func) in ("tqdm", "trange")]
+    return any(not over_loader(each) for each in bars) and not any(
+        isinstance(each, LOOPS) and trains(each, function.name, source) for each in statements(node)
+    )
+
+
 def _runs_backward_pass(function: ProjectFunction) -> bool:
     """Whether it holds a backward pass in no loop of its own."""
     todo: list[ast.AST] = [*function.node.body] if speaks_of_backward(function.node, function.module.source) else []

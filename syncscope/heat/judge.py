@@ -278,6 +278,15 @@ def _known(case: Judged) -> Heat | None:
     return said
 
 
+def _watched(case: Judged) -> Heat | None:
+    """Cold, where somebody watches its passes: it samples, or goes through all there is; of a network, without gradients."""
+    source = case.function.module.source
+    if b"tqdm" not in source and b"trange" not in source:
+        return None
+    alone = case.said.reason is Reason.MAYBE or (case.name == "forward" and b"no_grad" in source)
+    return Reason.SAMPLES(case.name) if alone and by_code.shows_its_passes(case.function) else None
+
+
 def _frozen(case: Judged) -> Heat | None:
     """Cold without gradients, until a step is seen to call it; an optimizer has none in its steps, nor in its hooks."""
     if not case.said.hot or NO_GRAD.isdisjoint(_decorators(case)):
@@ -394,6 +403,7 @@ def _begins_episode(case: Judged) -> Heat | None:
 
 JUDGES: tuple[Callable[[Judged], Heat | None], ...] = (
     _decorated,
+    _watched,
     _known,
     _frozen,
     _begins_episode,

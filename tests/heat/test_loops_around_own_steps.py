@@ -61,6 +61,20 @@ class Epochs:
             self.model(part).sum().backward()
         return a
 
+class Sampled(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        a = x.sum().item()  # cold
+        with torch.no_grad():
+            for t in tqdm(range(1000), desc="Sampling"):
+                x = self.net(x, t)
+        return x, a
+
+    def sample(self, x: torch.Tensor):
+        a = x.sum().item()  # cold
+        for t in tqdm(range(1000), disable=not self.verbose):
+            x = self.net(x, t)
+        return x, a
+
 def move(model, x):
     def inner():
         pass

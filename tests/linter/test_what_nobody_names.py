@@ -195,6 +195,33 @@ def test_what_makes_its_network_and_its_batches_and_moves_neither_trains_on_the_
     assert bool(door("lint", "agent.py").lines) is told
 
 
+@pytest.mark.parametrize(("more", "told"), [("", False), (".cuda()", True)])
+def test_a_program_that_moves_nothing_trains_on_the_host(door, more, told):
+    code = f"""
+    import torch
+
+
+    def train(model, x, y):
+        optimizer = torch.optim.Adam(model.parameters())
+        total = 0.0
+        for _ in range(9):
+            loss = (model(x) - y).square().mean()
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        return total
+
+
+    if __name__ == "__main__":
+        model = torch.nn.Linear(4, 1){more}
+        train(model, torch.randn(8, 4), torch.randn(8, 1))
+    """
+    door.write("program.py", code)
+    door.write("other.py", "device = 'cuda'")
+    door.write("pyproject.toml", "")
+    assert bool(door("lint", "program.py").lines) is told
+
+
 def test_a_number_that_an_object_keeps_is_converted_once(door):
     code = """
     import torch

@@ -36,6 +36,8 @@ def trained_on_host(finding: Finding, site: Site, function: Function) -> bool:
     file = function.file
     if file.project.on_host():
         return True
+    if finding.heat.reason in IN_TRAINING and b"__main__" in file.code:  # of a program it is the whole file that trains
+        return trains_on_host(file.code) and not file.project.switches_default()
     around = file.on_top(site.node.lineno) if isinstance(site.node, ast.expr | ast.stmt) else None
     if not isinstance(around, ast.FunctionDef | ast.ClassDef):
         return False
