@@ -21,6 +21,7 @@ class Severity(Enum):
 class Safety(Enum):
     """How far a fix can be trusted."""
 
+    __hash__ = object.__hash__  # a fix, which has each of them, is looked up by the thousand
     SAFE = "safe"  # bit for bit the same value, gradient, dtype and error
     UNSAFE = "unsafe"  # says what changes
     SUGGEST = "suggest"  # shown, never applied
@@ -37,6 +38,7 @@ class Edit:
 class Adds(Enum):
     """What a device does more once code is rewritten, and when that pays; as its value in words."""
 
+    __hash__ = object.__hash__
     NOTHING = ""
     ROWS = (  # as benchmarks/kept_share.py prints on an H100, of cross_entropy: of 2.0 million numbers, of 5.5 to 66 million
         "what hangs on the selection then runs over all rows, forward and backward: up to some two million numbers that pays "
@@ -49,6 +51,7 @@ class Adds(Enum):
 class Stays(Enum):
     """Which of the reads that a fix mends together is still made."""
 
+    __hash__ = object.__hash__
     NONE = "none"
     FIRST = "first"  # what they read is known before the first of them
     LAST = "last"
@@ -57,6 +60,7 @@ class Stays(Enum):
 class Way(Enum):
     """How a rewrite mends what it is for, where what a step gains by that hangs on the waits around it."""
 
+    __hash__ = object.__hash__
     OTHER = "other"
     CHECKS = "checks"  # what raises asks otherwise, or later
     JOINS = "joins"  # numbers of several tensors are read as one
