@@ -4,7 +4,7 @@
 | --- | --- |
 | *fix* | likely at least 3 % of a step, surely 1 %, by the recording too, and the rewrite adds nothing that may undo it;   |
 |       | or it computes more rows, and saves likely 20 %, surely 10 % |
-| *leave* | likely under 1.5 % and at most 12 %; or no fix can give 3 %; or the rewrite costs more than it saves |
+| *leave* | likely under 1.5 % and at most 5 %; or no fix can give 3 %; or the rewrite costs more than it saves |
 | *try* | anything between, and all that would be *fix* where others have the device, or one rank waits for others |
 | *unknown* | no figure: the recording says nothing of it |
 """
@@ -30,9 +30,7 @@ from syncscope.model.report import GATE, Line, Report
 CONDITIONS = (Op.BOOL, Op.CONDITION, Op.DISTRIBUTION_VALIDATE, Op.TRANSFORMER_MASK)
 LIKELY = 0.03  # the part of a step that is worth a change
 SURELY = 0.01  # and what of it must be there in nine of ten recordings
-# likely less than the one, and in nine of ten recordings less than the other: leave it. Of 14 such answers between 5 and 12 %,
-# on loops that nothing was learned from, none saved 2 %
-LITTLE, AT_MOST = 0.015, 0.12
+LITTLE, AT_MOST = 0.015, 0.05  # likely less than the one, and in nine of ten recordings less than the other: leave it
 FAR = 0.4  # of a step: so much less is saved where each number's place is taken by some launches. There 2 of 5 saved nothing
 MUCH = 0.2  # on a busy processor, too, is worth a change: of 138 recordings there all gained whose rewrite adds no work
 # with this, MUCH is worth it also where more rows are computed, or launches take the place of what is read

@@ -33,7 +33,7 @@ MS = 1_000_000
         (0.30, 0.005, 0.36, 0.6, NOTHING, TRY),  # it may be nothing
         (0.03, 0.011, 0.05, 0.6, NOTHING, FIX),
         (0.01, -0.02, 0.12, 0.6, NOTHING, TRY),  # it may be much
-        (0.01, -0.02, 0.10, 0.6, NOTHING, LEAVE),
+        (0.01, -0.02, 0.04, 0.6, NOTHING, LEAVE),
         (0.02, 0.0, 0.04, 0.6, NOTHING, TRY),  # between
         (0.02, 0.0, 0.025, 0.025, NOTHING, LEAVE),  # no fix gives more
     ],
