@@ -223,3 +223,12 @@ def test_the_train_of_an_index_is_no_step_of_training(body: str, told: str) -> N
     adds = "    def add(self, x):\n        self.index.add(x)\n"
     assert heat(code.format(body, adds).encode(), "x.py") == {7: told}
     assert heat(code.format(body, adds.replace("add(self", "keep(self")).encode(), "x.py") == {7: "hot"}
+
+
+@pytest.mark.parametrize(
+    ("name", "hot"), [("GuidedBackpropReLU", False), ("GradCAM", False), ("SaliencyMap", False), ("GradCampaign", True)]
+)
+def test_what_explains_a_network_trains_none(name: str, hot: bool) -> None:
+    code = f"import torch\nclass {name}(torch.autograd.Function):\n    def forward(ctx, x: torch.Tensor):\n        x.item()\n"
+    (line,) = heat(code.encode(), "cam.py").values()
+    assert line == ("hot" if hot else "cold")
