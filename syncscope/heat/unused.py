@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from syncscope.model.heat import Role
 from syncscope.project.outline import ClassText, FunctionText, place, spoken
+from syncscope.project.top_level import top_level
 
-_TOP = re.compile(rb"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)", re.MULTILINE)
 _LONGEST = 80  # bytes of a name
-_END = re.compile(rb"^(?=[^\s#)\]}])", re.MULTILINE)
 _SELDOM = (
     4  # times at most that a file has the letters of a name of which nothing but its definition and a text may speak
 )
@@ -125,10 +123,9 @@ def _dead(source: bytes, free: Collection[str]) -> Iterator[str]:
     if not any(said.count(word) == 1 for word in seldom):
         return
     parts: dict[bytes, list[bytes]] = defaultdict(list)
-    for head in _TOP.finditer(source):
-        if head[1] in words:
-            end = _END.search(source, head.end())
-            parts[head[1]] += spoken(source[head.start() : end.start() if end else len(source)])
+    for each in top_level(source).definitions:
+        if each.name in words:
+            parts[each.name] += spoken(each.text)
     times = {word: said.count(word) for word in parts}
     while dead := [word for word in times if times[word] == parts[word].count(word)]:
         for word in dead:

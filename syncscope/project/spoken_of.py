@@ -13,10 +13,9 @@ from collections.abc import Iterator
 
 from syncscope.project.folders import MOST_SOURCES, content, located, of_texts, pages, project_around, sources
 from syncscope.project.outline import aliases, spoken
+from syncscope.project.top_level import top_level
 from syncscope.project.words_in_files import stem, words_in_files
 
-_HEAD = re.compile(rb"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)", re.MULTILINE)
-_END = re.compile(rb"^(?=[^\s#)\]}])", re.MULTILINE)
 _IMPORTS = re.compile(rb"^[ \t]*(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
 _LOOKS_UP = re.compile(
     rb"\b(?:globals|locals|vars)\(\)|\bsys\.modules\b|\bimport_module\(|\b__import__\(|\b(?:iter|walk)_(?:modules|packages)\("
@@ -66,7 +65,7 @@ def _is_run(root: str, path: str, speaker: bytes, depth: int) -> bool:
 def _speaks(root: str, path: str, text: bytes, word: bytes, depth: int) -> bool:
     """Whether something that may run in another file names what is not its own; an `__init__` offers what it imports."""
     taken = any(_has(word, statement) for statement in _IMPORTS.findall(text))
-    if not taken and any(head[1] == word for head in _HEAD.finditer(text)):
+    if not taken and word in top_level(text).names:
         return False
     if taken and (os.path.basename(path) == "__init__.py" or word in aliases(text).values()):
         return True
@@ -86,16 +85,9 @@ def _is_called(root: str, path: str, name: str) -> bool:
 
 def _speakers(text: bytes, word: bytes) -> Iterator[bytes]:
     """The definitions at the top of a file that name something; b"" where the file does so itself."""
-    last, outside = 0, []
-    for head in _HEAD.finditer(text):
-        end = _END.search(text, head.end())
-        stop = end.start() if end is not None else len(text)
-        outside.append(text[last : head.start()])
-        inside = text[head.start() : stop]
-        if word in inside and word in spoken(inside):
-            yield head[1]
-        last = stop
-    if word in spoken(b"\n".join([*outside, text[last:]])):
+    definitions, between = top_level(text)
+    yield from (each.name for each in definitions if word in each.text and word in spoken(each.text))
+    if word in between and word in spoken(between):
         yield b""
 
 
@@ -103,9 +95,9 @@ def _is_found(source: bytes, word: bytes, path: str) -> bool:
     """Whether a file hands on what is called so by a decorator, or what looks at its names finds it."""
     if _looks_up(path) or _looks_up(os.path.join(os.path.dirname(path), "__init__.py")):
         return True
-    for head in _HEAD.finditer(source):
-        if head[1] == word:
-            above = source[: head.start()].rstrip(b" \t").split(b"\n")[-2:-1]
+    for each in top_level(source).definitions:
+        if each.name == word:
+            above = source[: each.start].rstrip(b" \t").split(b"\n")[-2:-1]
             return any(line.startswith((b"@", b")")) and not _OF_TORCH.match(line) for line in above)
     return False
 
