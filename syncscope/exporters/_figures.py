@@ -53,13 +53,16 @@ def saving_step(report: Report) -> float | None:
     return report.saving_step or measured_step(report)
 
 
-def interval(found: Answer | None) -> str:
-    """What a saving lies between, in percent of a step, with itself: `-3 to 10 %`; "-" where that is not known."""
+def interval(found: Answer | None, beside: float | None = None) -> str:
+    """What a saving lies between, in percent of a step, with itself, and with the share `beside` which it stands: `-3 to 10 %`;
+    "-" where that is not known."""
     if found is None or found.low is None or found.high is None:
         return "-"
     low, high = round(100 * found.low), round(100 * found.high)
-    if found.share is not None and found.low <= found.share <= found.high:
-        low, high = min(low, math.floor(100 * found.share)), max(high, math.ceil(100 * found.share))
+    own = found.share if found.share is not None and found.low <= found.share <= found.high else None
+    for share in (own, beside):
+        if share is not None:
+            low, high = min(low, math.floor(100 * share)), max(high, math.ceil(100 * share))
     return f"{low} to {high} %"
 
 

@@ -109,7 +109,9 @@ def table(report: Report, width: int, whole: bool = True) -> Iterator[Text]:
     margin = "      " if report.plan else "    "
     number = shown(report, whole)
     for index, line in enumerate(report.lines[:number]):
-        cells = _measured(report, line, scale) | _priced(line.price, step, scale) | {Figure.BETWEEN: between(line)}
+        cells = (
+            _measured(report, line, scale) | _priced(line.price, step, scale) | {Figure.BETWEEN: between(line, step)}
+        )
         drawn = [(cells[figure].rjust(size), figure in (Figure.SHARE, Figure.OF_STEP)) for figure, size, _ in columns]
         turn = f"{report.plan.index(index) + 1}. " if index in report.plan else "   " if report.plan else ""
         yield Text()
@@ -191,9 +193,10 @@ def more(rest: Sequence[Line], step: float | None, whole: bool) -> str:
     return f"{said}: --format json has them all" if whole else said
 
 
-def between(line: Line) -> str:
-    """The interval of a line's share, in percent of a step."""
-    return figures.interval(line.answer) if line.price else "-"
+def between(line: Line, step: float | None) -> str:
+    """The interval of a line's share, in percent of a step. Its answer is of its rewrite, which may save less than the share of
+    its waits."""
+    return figures.interval(line.answer, line.price.share / step if step else None) if line.price else "-"
 
 
 def may_cost(line: Line) -> bool:

@@ -79,7 +79,11 @@ def lines(report: Report, per: str) -> Iterator[str]:
     for line in report.lines[:MOST_LINES]:
         share = line.price.share / step if line.price and step else None
         place = line.where or (f"in {line.module}" if line.module else "no line known")
-        cells = figures.count(line.count) if report.counts_hold else "?", figures.percent(share), _waiting.between(line)
+        cells = (
+            figures.count(line.count) if report.counts_hold else "?",
+            figures.percent(share),
+            _waiting.between(line, step),
+        )
         yield f"| {code(place)} | {code(line.op)} | {' | '.join(cells)} | {advice(line)} |"
     if (more := len(report.lines) - MOST_LINES) > 0:
         yield f"\nand {more} more."

@@ -86,16 +86,16 @@ function row(model, entry, columns, most, goToWait, opened, draw) {
     columns.map(([key, name, title]) => make("td", {"data-label": name, title: `${title}`, class: key},
       key === "of" ? [make("span", {class: "part-bar", "aria-hidden": "true"}, make("i", {style: {width: `${100 * Math.max(0, of || 0) / most}%`}})), percent(of)]
         : key === "count" ? three(line.count)
-        : key === "share_ms" ? [fixed(line.share_ms), line.answer && line.answer.low !== null ? make("span", {class: "range"}, between(line.answer)) : ""]
+        : key === "share_ms" ? [fixed(line.share_ms), line.answer && line.answer.low !== null ? make("span", {class: "range"}, between(line.answer, of)) : ""]
         : fixed(line[key]))));
   let made = null;
   return {head, button, more: () => made ||= make("tr", {class: "more", id: `line-${number}`}, make("td", {colspan: columns.length + 1, class: "left"}, details(model, line, goToWait))), forget() { made = null; }};
 }
 
-/** What a share lies between, with itself. */
-const between = ({share, low, high}) => {
-  const inside = share !== null && low <= share && share <= high;
-  return `${inside ? Math.min(Math.round(100 * low), Math.floor(100 * share)) : Math.round(100 * low)} to ${inside ? Math.max(Math.round(100 * high), Math.ceil(100 * share)) : Math.round(100 * high)} %`;
+/** What a share lies between, with itself, and with the share that stands above it. */
+const between = ({share, low, high}, above) => {
+  const shares = [share !== null && low <= share && share <= high ? share : null, above].filter(one => one !== null);
+  return `${Math.min(Math.round(100 * low), ...shares.map(one => Math.floor(100 * one)))} to ${Math.max(Math.round(100 * high), ...shares.map(one => Math.ceil(100 * one)))} %`;
 };
 
 /** Whether a line of the plan is not worth it by itself, but once those before it are gone. */
