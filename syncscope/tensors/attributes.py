@@ -71,6 +71,8 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
         named = _named(each, name)
         if named is not None:
             return named
+    if frame is not None:
+        _asked_early(frame, cls, name)
     return None
 
 
@@ -194,7 +196,8 @@ def set_attribute(owner: Fact, name: str, fact: Fact, frame: Frame) -> None:
             return
         before = ref.cls.attributes.get(name)
         now = ref.cls.attributes[name] = fact if before is None else join(before, fact)
-        if before is not None and now.kind is TENSOR and _is_early(before) and not (_is_early(now) or _is_moved(fact)):
+        early = before is None or _is_early(before)
+        if early and now.kind in (TENSOR, MODULE) and not (_is_early(now) or _is_moved(fact)):
             _ask_again(ref.cls, name, frame)
 
 

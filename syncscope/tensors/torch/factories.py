@@ -271,6 +271,8 @@ def _ndim(call: Call) -> int | None:
         return 1
     if word in ("eye", "tril_indices", "triu_indices"):
         return 2
+    if word.endswith("Tensor") and args and not call.starred and all(each is INTEGER for each in args):
+        return len(args)  # sizes, one by one
     size = call.keywords.get("size") or next((each for each in args if each.kind is SEQUENCE), None)
     if size is not None:
         return len(size.elements) or None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact, Shape
 from syncscope.model.ops import Op
+from syncscope.project.syntax import dotted
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -37,7 +38,7 @@ from syncscope.tensors.facts import (
     like,
     sequence,
 )
-from syncscope.tensors.frame import of_host
+from syncscope.tensors.frame import Frame, of_host
 from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
 from syncscope.tensors.torch.host_values import chosen_from_host, copied_in
 from syncscope.tensors.torch.moves import converted, like_another, to, to_the_host
@@ -160,8 +161,19 @@ def _item(call: Call) -> Fact:
     if owner.confidence == 1 and call.word == "item":
         owner = owner.but(confidence=2)  # nothing but an array has it, and a step holds few of the host's
     call.emit(_READS[call.word], call.at, owner)
+    if isinstance(call.at, ast.Subscript):
+        _has_one_dimension(call.frame, call.at)
     call.frame.work = False
     return Fact(SCALAR, owner.dtype, HOST, confidence=3) if owner.dtype is not ANY_DTYPE else NUMBER
+
+
+def _has_one_dimension(frame: Frame, read: ast.Subscript) -> None:
+    """Of what `x[-1]` is read as one number, x is a row."""
+    path, at = dotted(read.value), read.slice
+    at = at.operand if isinstance(at, ast.UnaryOp) else at
+    held = frame.env.get(path) if path and isinstance(at, ast.Constant) and isinstance(at.value, int) else None
+    if held is not None and held.kind is TENSOR and held.ndim is None:
+        frame.env[path] = held.but(ndim=1)
 
 
 def _surely_read(call: Call) -> None:
