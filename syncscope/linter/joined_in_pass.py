@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from syncscope.codemod.together import apart
 from syncscope.linter.joined import as_one, with_one
-from syncscope.linter.often import Loop
+from syncscope.linter.repeats import Loop
 from syncscope.linter.source import DEEPEST
 from syncscope.linter.worth.edits import holds
 from syncscope.linter.worth.gains import gained

@@ -11,7 +11,7 @@ from syncscope.linter import own_rules
 from syncscope.linter.config import LEAST, Config
 from syncscope.linter.generated import WHY_BY_HAND, is_generated
 from syncscope.linter.meant import called_for, is_meant
-from syncscope.linter.often import repeats
+from syncscope.linter.repeats import repeats
 from syncscope.linter.rulesets import ruleset
 from syncscope.linter.source import DEEPEST, SourceFile, disjoint, with_newlines
 from syncscope.linter.worth.edits import still_writes

@@ -1,4 +1,4 @@
-"""The findings that were there at a revision: its files linted as they stood, in their project as it stood (`linter/past.py`).
+"""The findings that were there at a revision: its files linted as they stood, in their project as it stood (`checkout.py`).
 
 What was found is kept, and what its steps reached: a commit does not change.
 """
@@ -23,12 +23,12 @@ from syncscope.heat.reach import Reach
 from syncscope.linter import engine
 from syncscope.linter.baseline import VERSION, Baseline
 from syncscope.linter.cache import digest, rules_stamp, stamp
+from syncscope.linter.checkout import as_silent, ignored, moved, stood
 from syncscope.linter.config import Config
 from syncscope.linter.defined import Defined, defined
 from syncscope.linter.files import SUFFIXES
 from syncscope.linter.known import KnownFinding, line_of
 from syncscope.linter.notebooks import source_of
-from syncscope.linter.past import as_silent, ignored, moved, stood
 from syncscope.linter.revision import Revision
 from syncscope.linter.run import Files, Job, run
 from syncscope.linter.source import SourceFile

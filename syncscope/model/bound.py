@@ -8,10 +8,6 @@ from enum import StrEnum
 # by this part the device's or the host's own work may be shorter than the chain, and still be what is named
 NEARLY = 0.01
 
-
-TAKEN_OFF = (
-    "By line that is more, as it was: here all is taken off that waits, the recorder or other programs may have added"
-)
 SPOKEN = 0.1  # the part of a device's time that others had, from which it is spoken of
 
 

@@ -24,12 +24,13 @@ KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
 KEEP_COMPLEX = {"mean", "sum", "prod"}  # of complex numbers, too
 MADE_REAL = {"std", "var", "norm"}
 ONE_KIND = "all must be tensors of one dtype and live on one device"
-NO_DIMENSIONS = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
+_ALL_OF_ONE = "there must be at least one, and all must have one dtype and {} and live on one device"
+NO_DIMENSIONS = _ALL_OF_ONE.format("no dimensions")
 FEW = "of too few elements the error is a ValueError, no IndexError"
 FLAT = "at most one dimension"
 FLATTENED = ".flatten().tolist()"
 """How numbers are read of tensors with dimensions that hold one element each: `[a, b]` as of `.item()`, not `[[a, b]]`."""
-ONE_ELEMENT = NO_DIMENSIONS.replace("no dimensions", f"one element in {FLAT}")
+ONE_ELEMENT = _ALL_OF_ONE.format(f"one element in {FLAT}")
 FRACTIONS = re.compile(r"loss|mean|norm|err|std|var\b|grad|scale|reward|prob|dist|exp\b|/")
 SAME = {"detach", "float", "double", "cpu", "squeeze", "clone"}  # what is not worth a word in a name
 NOTED = {"log", "add_scalar", "log_metric", "report", "logkv", "record", "append_scalar"}  # log(name, number)
