@@ -12,7 +12,8 @@ from syncscope.tensors.attributes import attribute
 from syncscope.tensors.instances import Instance
 
 NOT_AT_ONCE = (ast.Yield, ast.YieldFrom, ast.Await)
-AS_WRITTEN = {"staticmethod", "classmethod", "no_grad"}  # decorators below which a function runs as it stands
+AS_WRITTEN = {"staticmethod", "classmethod", "no_grad", "final", "override"}
+"""Decorators below which a function runs as it stands."""
 
 
 def callee(view: View, function: Function, call: ast.Call) -> Function | None:

@@ -186,6 +186,35 @@ def test_what_a_metric_is_given_in_each_pass_waits_there(door, shown, called, fi
     assert any(f["fix"] is not None for f in found if f["rule"] == "created-on-host") is fixed
 
 
+CHECKED = """
+from typing import final
+
+import torch
+
+
+class Net:
+    @final
+    def check(self, loss):
+        if self.strict and loss.dim() > 0:
+            {leave}
+        while loss > 1e20:
+            loss = loss / 2
+
+    def training_step(self, batch):
+        loss = self.model(batch).sum()
+        scale = torch.randn(3).to(loss.device)
+        self.check(loss)
+        return (loss * scale).sum()
+"""
+
+
+@pytest.mark.parametrize(("leave", "fixed"), [("raise ValueError", False), ("return", True)])
+def test_what_stands_behind_an_error_is_come_by_all_the_same(door, leave, fixed):
+    door.write("train.py", CHECKED.format(leave=leave))
+    found = json.loads(door("lint", "--format", "json", "train.py").out)
+    assert any(f["fix"] is not None for f in found if f["rule"] == "created-on-host") is fixed
+
+
 EXPERTS = """
 import torch
 

@@ -27,12 +27,14 @@ def on_every_way(function: Function, nodes: Sequence[ast.AST]) -> int:
 
 
 def arms_around(function: Function, node: ast.AST) -> list[_Arm]:
-    """The arms that a node stands in, from the outside in; behind an `if` that leaves it stands in the other one."""
+    """The arms that a node stands in, from the outside in; behind an `if` that leaves it stands in the other one, but for
+    those that raise: all that runs on comes by it."""
     found: list[_Arm] = []
     inner = node
     for outer in function.around(node):
         if isinstance(inner, ast.stmt):
-            found += ((id(each), True) for each in reversed(left_before(function, inner)))
+            left = (each for each in left_before(function, inner) if not isinstance(each.body[-1], ast.Raise))
+            found += [(id(each), True) for each in left][::-1]
         if isinstance(outer, ast.If) and inner is not outer.test:
             found.append((id(outer), any(inner is each for each in outer.orelse)))
         elif isinstance(outer, ast.IfExp) and inner is not outer.test:
