@@ -73,6 +73,7 @@ def diff_jobs(
     """
     from syncscope import kineto
     from syncscope.analysis.job_comparison import compare_jobs
+    from syncscope.cli import _gate_of_diff
     from syncscope.cli._progress import Progress
 
     if format_ == "github":
@@ -89,6 +90,8 @@ def diff_jobs(
         _formats.written(json.dumps(_object(found), indent=2), output)
     elif format_ == "markdown":
         _formats.written("\n\n".join(_markdown(found, before, after, limits)), output)
+    elif format_ == "junit":
+        _formats.written(_gate_of_diff.as_junit(limits, after.name), output)
     else:
         _show(found, before, after)
     why = [f"rank {number}: {said}" for number, one in found.ranks.items() if (said := unlike(one))]
@@ -105,6 +108,7 @@ def _given(found: JobComparison, most_slower: float | None, most_new: float | No
 
     judged = {n: one for n, one in found.ranks.items() if not unlike(one)}
     if not judged:
+        yield from _gate_of_diff.unjudged(next(map(unlike, found.ranks.values())), most_slower, most_new)
         return
     busiest = max(judged, key=lambda n: judged[n].more.surely)
     for number, slower, new in ((found.median, most_slower, None), (busiest, None, most_new)):

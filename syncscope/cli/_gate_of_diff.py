@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from syncscope.cli._diff_tables import WorkRow, kernels
@@ -32,6 +33,30 @@ def limits(found: Comparison, most_slower: float | None, most_new: float | None)
         yield judged(f"{NEW} {most_new:g}", lambda: _with_more_syncs(found, most_new))
     if most_slower is not None:
         yield judged(f"{SLOWER} {100 * most_slower:g}%", lambda: _slower(found, most_slower))
+
+
+def unjudged(why: str, most_slower: float | None, most_new: float | None) -> Iterator[GivenLimit]:
+    """Each limit that was given, of two recordings of which nothing can be said."""
+    error = UserError(why, "record one program twice on one machine")
+    if most_new is not None:
+        yield GivenLimit(f"{NEW} {most_new:g}", unjudged=error)
+    if most_slower is not None:
+        yield GivenLimit(f"{SLOWER} {100 * most_slower:g}%", unjudged=error)
+
+
+def as_junit(limits: Iterable[GivenLimit], of: str) -> str:
+    """The limits as tests.
+
+    Raises:
+        UserError: none was given.
+    """
+    from syncscope.exporters import junit
+    from syncscope.model.report import Report
+
+    shown = tuple(replace(limit.shown, of=of) for limit in limits)
+    if not shown:
+        raise UserError("--format junit has the limits as tests, and none was given", f"add {SLOWER} 5%, or {NEW} 0")
+    return junit.export(Report(name=of, limits=shown))
 
 
 def _slower(found: Comparison, most: float) -> Iterator[str]:

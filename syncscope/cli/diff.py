@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import click
 
 from syncscope.cli import _formats, _limits, _outputs
 from syncscope.cli._traces import max_size, newest
 
-FORMATS = ("terminal", "json", "html", "markdown", "github")
+FORMATS = ("terminal", "json", "html", "markdown", "github", "junit")
 
 
 @click.command(short_help="What became of a loop between two recordings.")
@@ -17,7 +18,9 @@ FORMATS = ("terminal", "json", "html", "markdown", "github")
 @click.argument("after", metavar="AFTER")
 @max_size
 @_formats.options(
-    FORMATS, "Write there: the page of AFTER with both, or of two jobs (.html), JSON (.json), or Markdown (.md)."
+    FORMATS,
+    "Write there: the page of AFTER with both, or of two jobs (.html), JSON (.json), Markdown (.md), or the limits as tests "
+    "(.junit.xml).",
 )
 @_limits.share(
     "--max-slowdown",
@@ -68,7 +71,8 @@ def command(
     before, after = newest(before), newest(after)
     _outputs.spare([output], [before, after])
     found = compare(kineto.read(before, most), kineto.read(after, most))
-    limits = [] if unlike(found) else list(_gate_of_diff.limits(found, most_slower, most_new))
+    gate = partial(_gate_of_diff.unjudged, why) if (why := unlike(found)) else partial(_gate_of_diff.limits, found)
+    limits = list(gate(most_slower, most_new))
     if format_ == "html" and output is not None:
         from syncscope.cli._diff_files import keep
 
@@ -85,12 +89,14 @@ def command(
         from syncscope.cli import _diff_annotations
 
         _formats.written(_diff_annotations.commands(found, after, limits), output, commands=True)
+    elif format_ == "junit":
+        _formats.written(_gate_of_diff.as_junit(limits, after), output)
     else:
         from syncscope.cli._diff_shown import show
 
         show(found, before, after)
-    if why := unlike(found):
-        if most_slower is not None or most_new is not None:
+    if why:
+        if limits:
             complain(UserError(f"no limit can be judged: {why}"))
         return 2
     return _limits.code(limits) or (2 if found.strangers else 0)

@@ -2,13 +2,16 @@
 
 import re
 import sys
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cli.compared import FIXED, STEP, compared, gated, on
+from click.testing import CliRunner
 
 from syncscope import kineto
+from syncscope.cli import commands
 from syncscope.model.trace import Flag, Kind, Trace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
@@ -245,3 +248,21 @@ def test_calls_shorter_than_the_clock_can_tell_hide_no_step_that_is_longer(tmp_p
         code, told = gated(tmp_path, first, longer, "--max-slowdown", "5%")
         assert code == 1
         assert "more than the 5 % allowed" in told
+
+
+def test_the_limits_of_a_diff_as_tests_say_what_is_broken_and_what_nobody_can_judge(tmp_path):
+    twice = [*STEP, ("read", 57, 0)]
+    before, after = (Device().run([step] * 6)[0] for step in (STEP, twice))
+    for name, trace in (("before", before), ("after", after), ("none", Trace.of([]))):
+        kineto.save(trace, tmp_path / f"{name}.json")
+
+    def told(*names, limits=("--max-slowdown", "95%", "--max-new-syncs", "0")):
+        args = ["diff", *(str(tmp_path / f"{name}.json") for name in names), *limits, "--format", "junit"]
+        done = CliRunner().invoke(commands, args, standalone_mode=False)
+        cases = ET.fromstring(done.stdout.encode()).iter("testcase") if done.exception is None else ()
+        return done.return_value, {case.get("name"): [child.tag for child in case] for case in cases}
+
+    assert told("before", "after") == (1, {"max-new-syncs": ["failure"], "max-slowdown": []})
+    assert told("before", "before") == (0, {"max-new-syncs": [], "max-slowdown": []})
+    assert told("before", "none") == (2, {"max-new-syncs": ["error"], "max-slowdown": ["error"]})
+    assert told("before", "after", limits=()) == (None, {}), "no test passes where no limit was given"
