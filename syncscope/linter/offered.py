@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
-from textwrap import shorten
 
 from syncscope.linter import own_rules
 from syncscope.linter.config import LEAST, Config
-from syncscope.linter.generated import WHY_BY_HAND, is_generated
-from syncscope.linter.meant import called_for, is_meant
 from syncscope.linter.repeats import repeats
 from syncscope.linter.rulesets import ruleset
 from syncscope.linter.source import DEEPEST, SourceFile, disjoint, with_newlines
+from syncscope.linter.worth.by_comment import by_comment
 from syncscope.linter.worth.edits import still_writes
 from syncscope.linter.worth.idle import is_idle
 from syncscope.linter.worth.ways import waits_beside
@@ -66,18 +64,8 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
         return finding
     if fix is None or not fix.edits or not disjoint(fix.edits):
         return replace(finding, why_not=function.why_not(site.node))
-    if fix.safety is not Safety.SUGGEST:
-        call = called_for(source, site)
-        said = f"a comment here says why `{call}` is called" if call else ""
-        comment = is_meant(source, site.span, fix)
-        said = (
-            f'the comment "{shorten(comment, 40, placeholder=" ...")}" here says that the wait is meant'
-            if comment
-            else said
-        )
-        said = said or WHY_BY_HAND * is_generated(source)
-        if said:
-            fix = replace(fix, safety=Safety.SUGGEST, terms=(said, *fix.terms), hint=True)
+    if fix.safety is not Safety.SUGGEST and (said := by_comment(source, site, fix)):
+        fix = replace(fix, safety=Safety.SUGGEST, terms=(said, *fix.terms), hint=True)
     if fix.hint and not config.all:
         return replace(finding, advice=fix)
     also = fix.also and replace(fix.also, edits=with_newlines(fix.also.edits, source.newline))

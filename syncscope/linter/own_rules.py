@@ -42,8 +42,9 @@ def fix_of(found: Any) -> Fix | None:
     Raises:
         TypeError: it is no fix.
     """
-    fix = of_kind(found, Fix, "rewrite")
-    return replace(fix, terms=(fix.terms,)) if fix is not None and isinstance(fix.terms, str) else fix
+    fix: Fix | None = of_kind(found, Fix, "rewrite")
+    said: object = fix.terms if fix is not None else ()
+    return replace(fix, terms=(said,)) if fix is not None and isinstance(said, str) else fix
 
 
 def told(every: Iterable[dict[str, str]]) -> list[str]:

@@ -12,11 +12,11 @@ from syncscope.linter.config import Config
 from syncscope.linter.identity import identified
 from syncscope.linter.joined import joined
 from syncscope.linter.joined_in_pass import joined_in_pass
-from syncscope.linter.meant import sparing
 from syncscope.linter.offered import freed, mended_or_idle
 from syncscope.linter.overlaps import Overlaps
 from syncscope.linter.source import SourceFile
 from syncscope.linter.worth.beside import beside_others
+from syncscope.linter.worth.by_comment import sparing
 from syncscope.linter.worth.by_hand import by_hand
 from syncscope.linter.worth.edits import goes_along, replaced
 from syncscope.linter.worth.gains import with_gains

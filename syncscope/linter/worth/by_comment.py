@@ -1,4 +1,4 @@
-"""Waits that a comment wants, or lets stand elsewhere: no command takes them away."""
+"""What comments say of a wait, or of its whole file: what one wants, or lets stand, no command takes away."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import ast
 import itertools
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from textwrap import shorten
 
 from syncscope.linter.overlaps import Overlaps
 from syncscope.linter.source import SourceFile
 from syncscope.linter.worth.edits import written_again
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety
-from syncscope.model.source import Span, line_starts
+from syncscope.model.source import line_starts
 from syncscope.rules import View
 
 _WAITS = re.compile(r"\b(sync(s|ed|ing)?|synchroni[sz]\w*|wait(s|ed|ing)?|block until)\b", re.IGNORECASE)
@@ -34,24 +36,35 @@ _REGRETTED = re.compile(
     rf"{_WAITS.pattern}|\b(todo|fixme|hack|slow\w*|expensive|needless\w*|unnecessar\w*|instead|syncscope)\b",
     re.IGNORECASE,
 )
+_HEAD = 2000  # bytes: it is said first, below the licence
+_GENERATED = re.compile(
+    rb"\bauto(?:matically)?[- ]?generated\b|@generated\b|\bdo not (?:manually )?edit\b", re.IGNORECASE
+)
+_NOTEBOOK = b".ipynb"  # what is exported from one is written back to it: `nbdev_update`
 
 
-def is_meant(source: SourceFile, site: Span, fix: Fix) -> str:
+def by_comment(source: SourceFile, site: Site, fix: Fix) -> str:
+    """Why a comment leaves a fix to people; "" where none does."""
+    found = ((words, about) for words, judge in JUDGES if (about := judge(source, site, fix)))
+    return next((words.format(about) for words, about in found), "")
+
+
+def _wanted(source: SourceFile, site: Site, fix: Fix) -> str:
     """The comment that wants the host to wait where a fix changes code, `x.item()  # force a sync`, or above it; else ""."""
     if not (lines := _lines(source.code)):
         return ""
     starts = line_starts(source.code)
-    changed = [site, *(edit.span for edit in fix.edits)]
+    changed = [site.span, *(edit.span for edit in fix.edits)]
     said: dict[str, None] = {}
     for span in changed:
         first, last = bisect_right(starts, span.start) - 1, bisect_right(starts, span.end) - 1
         above = [line for line in lines[max(first - 1, 0) : first] if line.lstrip().startswith(b"#")]
         said |= dict.fromkeys(map(_comment, [*above, *lines[first : last + 1]]))
     wanted = (each for each in said if _WAITS.search(each) and _WANTED.search(each) and not _UNMEANT.search(each))
-    return next(wanted, "").strip()
+    return shorten(next(wanted, "").strip(), 40, placeholder=" ...")
 
 
-def called_for(source: SourceFile, site: Site) -> str:
+def _called_for(source: SourceFile, site: Site, fix: Fix) -> str:
     """The call that waits, where a comment beside it or above says why it is there: "`item()` as in the paper"; else ""."""
     if not isinstance(site.node, ast.Call) or not isinstance(site.node.func, ast.Attribute):
         return ""
@@ -64,6 +77,20 @@ def called_for(source: SourceFile, site: Site) -> str:
     above = itertools.takewhile(lambda line: line.lstrip().startswith(b"#"), before)
     said = " ".join(map(_comment, [*reversed([*above]), *lines[first : last + 1]]))
     return f".{name}()" if re.search(rf"\b{name}\(\)", said) and not _REGRETTED.search(said) else ""
+
+
+def _is_generated(source: SourceFile, site: Site, fix: Fix) -> bool:
+    """Whether a file says at its head that a change of it is lost when it is made anew, and names no notebook that takes it."""
+    head = source.code[:_HEAD]
+    return _GENERATED.search(head) is not None and _NOTEBOOK not in head
+
+
+JUDGES: tuple[tuple[str, Callable[[SourceFile, Site, Fix], bool | str]], ...] = (
+    ('the comment "{}" here says that the wait is meant', _wanted),
+    ("a comment here says why `{}` is called", _called_for),
+    ("this file is generated, as it says: what it is made from is to be changed", _is_generated),
+)
+"""In the order in which they are asked. What a judge gives is what the reason is about."""
 
 
 def sparing(finding: Finding, site: Site | None, allowed: Overlaps[Site], view: View) -> Finding:
