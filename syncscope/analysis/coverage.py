@@ -119,8 +119,8 @@ def of_known_work(found: Coverage, event_graph: EventGraph, steps: Sequence[Step
         return found
     return replace(
         found,
-        refusal=f"for {part:.0%} of the time the device had work that was enqueued before the recording and is not in it, "
-        f"more than {EARLIER:.0%}",
+        refusal=f"for {part:.0%} of the time, more than {EARLIER:.0%}, the device had work that was enqueued before the "
+        "recording and is not in it",
         hint="record from further back",
     )
 

@@ -161,11 +161,14 @@ def percent(share: float | None) -> str:
 
 
 def devices(trace: Trace) -> list[dict[str, Any]]:
-    """What is known of each device that worked in the recording."""
+    """What is known of each device that worked in the recording. ROCm counts processors among devices, so that a number may be
+    none of those that are described: where all of these are alike it is one of them."""
     known = [d for d in trace.meta.get("devices", []) if isinstance(d, dict)]
     used = sorted({lane.device for lane in trace.lanes if lane.device >= 0})
     by_id = {d["id"]: d for d in known if isinstance(d.get("id"), int)}
-    return [by_id.get(n) or (known[n] if n < len(known) else {"id": n}) for n in used]
+    names = {str(d.get("name", "")) for d in known}
+    alike = {"name": names.pop()} if len(names) == 1 else {}
+    return [by_id.get(n) or (known[n] if n < len(known) else {"id": n} | alike) for n in used]
 
 
 def shortened(place: str, width: int) -> str:

@@ -121,7 +121,7 @@ class _Command:
             of = f", of {plural(mended, 'finding')}" if mended > offered.total() else ""
             yield f"fixes: {', '.join(said)}{of}" + ("" if self.dry else "; --diff shows them")
         if left := len({fix for f in self.findings if f.hot and (fix := f.fix or f.advice) and fix.why_by_hand}):
-            yield f"left to people: {left}, as a step likely gains little; `syncscope verify` measures that, so it tries them"
+            yield f"left to people: {left}, as a step likely gains little; `syncscope verify` measures what it can try"
 
     def _may_be_more(self) -> bool:
         """Whether a fix that can be made stands in a function with one to be made by hand: that may be made then, too."""

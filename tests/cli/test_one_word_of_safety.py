@@ -44,7 +44,7 @@ def test_one_fix_has_one_safety_in_every_command(said):
 
 
 def test_lint_says_why_verify_tries_what_it_leaves_to_people(said):
-    why = "left to people: 1, as a step likely gains little; `syncscope verify` measures that, so it tries them"
+    why = "left to people: 1, as a step likely gains little; `syncscope verify` measures what it can try"
     assert why in said("lint", "train.py").stderr
     assert why not in said("lint", "--trace", "run.json.gz", "train.py").stderr
 

@@ -55,6 +55,15 @@ def test_what_is_likely_lies_within_what_it_is_said_to_lie_between(share, low, h
     assert figures.interval(Answer(Decision.TRY, share, low, high)) == said
 
 
+@pytest.mark.parametrize(("names", "said"), [(["AMD MI300X"] * 2, "AMD MI300X · "), (["AMD", "other"], "device 9 · ")])
+def test_a_device_whose_number_is_not_described_is_one_of_those_that_are_alike(names, said):
+    """ROCm counts processors, too: a recording of the only GPU was said to be of `device 9`."""
+    trace = Device().run([[("launch", 0, MS), ("read", 57, 0)]] * 3)[0]
+    lanes = tuple(dataclasses.replace(lane, device=9) if lane.device >= 0 else lane for lane in trace.lanes)
+    known = [{"id": n, "name": name} for n, name in enumerate(names)]
+    assert terminal.recorded(dataclasses.replace(trace, lanes=lanes, meta={"devices": known})).startswith(said)
+
+
 def test_the_share_of_a_line_lies_within_what_stands_beside_it(report):
     """A rewrite that saves little of what its waits cost: `0 to 0 %` stood beside a share of 5.93 %."""
     first = report.lines[0]
