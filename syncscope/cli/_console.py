@@ -23,6 +23,7 @@ COLOR = r"\x1b\[[0-9;]*m"
 STEERS = re.compile(
     rf"({COLOR})|[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]|\r(?!\n)|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
+FILLED = re.compile(r" +$", re.MULTILINE)
 COMMAND = re.compile(rf"^((?:[^\S\n]|{COLOR})*):(?=:[^\n]*::)|(?<=#)#(?=(?:vso|teamcity)?\[)", re.MULTILINE)
 """What runners obey: GitHub's where a line begins so (`::error ::`), those of Azure and TeamCity anywhere (`##[`, `##vso[`)."""
 
@@ -67,14 +68,14 @@ def harmless(text: str, color: bool = False, commands: bool = False) -> str:
 
 
 class Harmless:
-    """A stream through which only what is `harmless` goes."""
+    """A stream through which only what is `harmless` goes, and no blanks at the end of a line: tables are filled up."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
 
     def write(self, text: str) -> int:
         """Write whole lines."""
-        written: int = self.stream.write(harmless(text, color=True))
+        written: int = self.stream.write(FILLED.sub("", harmless(text, color=True)))
         return written
 
     def __getattr__(self, name: str) -> Any:

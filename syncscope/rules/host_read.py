@@ -12,6 +12,9 @@ What to do
 - A number that only meets tensors again, a count to divide by: leave out the `.item()`.
 - A random number that decides what the host does next: draw it there, without `device=`.
 - The elements of a tensor, one in each pass of a loop: `t.tolist()` once, before it.
+- A position at which each pass of a loop writes (`best[x[:, j].argmax().item()] = labels[j]`): all passes at once,
+  `best.scatter_(0, x.argmax(0), labels)`, where no two passes meet at one position or it does not matter which is the last.
+- The norm of all gradients: what `clip_grad_norm_` returned, a tensor, or `torch.nn.utils.get_total_norm`.
 - A number that decides how to go on (early stopping, a schedule): ask every n steps, or one step late, from a copy that was
   asked for in the step before: `loss.to("cpu", non_blocking=True)` into pinned memory, and an event.
 - A number that the host knew before: `x.shape[0]`, the length that the loader counted, the step.

@@ -386,6 +386,13 @@ def test_two_steps_of_which_the_first_does_what_is_done_once_say_how_many_are_wa
     assert ("is what a program does once" in said) is told
 
 
+def test_no_line_ends_in_blanks(folder):
+    """Tables are filled up to their widths: what is piped elsewhere had 27 such lines."""
+    _, out, _ = outcome("run.pt.trace.json.gz")
+    assert out.splitlines()
+    assert not [line for line in out.splitlines() if line != line.rstrip()]
+
+
 def test_a_wait_of_whoever_records_is_asked_about_and_is_no_first_advice(shared):
     """A benchmark that waits for the device before a step, where it steps the profiler: that was to be fixed first."""
     code, out, _ = outcome(str(shared / "traces" / "h100_qwen1.5_infer_stacks.json.gz"))
