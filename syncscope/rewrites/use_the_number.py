@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
@@ -18,6 +19,9 @@ from syncscope.model.finding import Fix, Safety
 COMPUTED = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 MAKERS = {"torch.tensor", "torch.as_tensor"}
 FLOATS = {f"torch.{name}" for name in ("float", "float32", "float16", "half", "bfloat16")}
+DEFAULT = {"torch.float", "torch.float32"}
+WIDTH = re.compile(r"^(d_?[kqv]|d_(model|head)|(\w+_)?(dim|size|width)|dim_\w+)$")
+"""What people call the width of a layer, which scores are scaled by: a number of Python."""
 EIGHTHS = 8.0  # parts of one that even half precision holds as they are, up to `HELD`
 HELD = 64
 ROUNDS = True
@@ -66,6 +70,36 @@ EXAMPLES = (
     ),
     Example(
         """
+        import math
+        import torch
+
+        class Attention(torch.nn.Module):
+            def __init__(self, size):
+                super().__init__()
+                self.head_dim = size // 2
+
+            def forward(self, q: torch.Tensor, k: torch.Tensor):
+                scale = torch.sqrt(torch.tensor(self.head_dim, dtype=torch.float32, device=q.device))  # !
+                return (q @ k.T) / scale
+        """,
+        """
+        import math
+        import torch
+
+        class Attention(torch.nn.Module):
+            def __init__(self, size):
+                super().__init__()
+                self.head_dim = size // 2
+
+            def forward(self, q: torch.Tensor, k: torch.Tensor):
+                scale = math.sqrt(self.head_dim)
+                return (q @ k.T) / scale
+        """,
+        Safety.UNSAFE,
+        rule="tensor-literal-on-device",
+    ),
+    Example(
+        """
         import torch
 
         def kept(x: torch.Tensor, device):
@@ -94,6 +128,7 @@ class OneNumber(NamedTuple):
     number: ast.expr
     flat: bool
     dtype: ast.expr | None
+    named: bool  # whether it is one by its name alone: `self.head_dim`
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
@@ -102,7 +137,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     rooted = around(function, site.node, "torch.sqrt({it})", "{it}.sqrt()")
     whole = rooted.node if rooted is not None else site.node
-    if rooted is None and filler(made.number) != "full":  # `torch.zeros(())` is as short as anything
+    if rooted is None and (made.named or filler(made.number) != "full"):  # `torch.zeros(())` is as short as anything
         return None
     uses, others = uses_of(function, whole), []
     for use in uses:
@@ -111,7 +146,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             return None
         others.append(outer.right if outer.left is use else outer.left)
     flat = any((function.fact(other).ndim or 0) == 0 for other in others)
-    if not others or (flat and made.flat and rooted is None) or not all(met(function, o, made) for o in others):
+    if (
+        not others
+        or (flat and made.flat and rooted is None)
+        or not all(met(function, o, made, rooted is not None) for o in others)
+    ):
         return None
     draft = Draft(function)
     draft.replace(whole, "math.sqrt({v})" if rooted is not None else "{v}", v=made.number)
@@ -119,7 +158,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     divided = rooted is not None or any(divides(function, use) for use in uses)
     if not flat and not made.flat and not divided and held_by_all(function, made.number):
         return draft.fix(title, Safety.SAFE)
-    changes = "it is Python's number, so the last bits may differ"
+    must = f"{function.file.text(made.number)} must be a number; " * made.named
+    changes = f"{must}it is Python's number, so the last bits may differ"
     more = "what it meets keeps its own dtype and shape, also where it has no dimension" if flat else ""
     return draft.fix(title, Safety.UNSAFE, changes, more)
 
@@ -144,11 +184,12 @@ def made_of(function: Function, node: ast.AST) -> OneNumber | None:
     fact = function.fact(number)
     known = isinstance(number, ast.Name) and fact.kind is Value.SCALAR and fact.confidence == 3
     plain = known or written_out(function, number) or own_int(function, number)
-    if not plain or isinstance(getattr(number, "value", None), bool):
+    named = not plain and isinstance(number, ast.Attribute) and WIDTH.match(number.attr) is not None
+    if not (plain or named) or isinstance(getattr(number, "value", None), bool):
         return None
     if too_large(function, number) or may_be_several(function, number):
         return None
-    return OneNumber(number, size != "()", dtype)
+    return OneNumber(number, size != "()", dtype, named)
 
 
 def uses_of(function: Function, whole: ast.expr) -> list[ast.expr]:
@@ -161,14 +202,16 @@ def uses_of(function: Function, whole: ast.expr) -> list[ast.expr]:
     return [whole]
 
 
-def met(function: Function, other: ast.expr, made: OneNumber) -> bool:
-    """Whether the other operand is surely a tensor that gives what is computed its own dtype, whichever of both it meets."""
+def met(function: Function, other: ast.expr, made: OneNumber, rooted: bool) -> bool:
+    """Whether the other operand is surely a tensor that gives what is computed its own dtype, whichever of both it meets; of a
+    root, which Python has with a point, also where that is the default's.
+    """
     fact = function.fact(other)
     if not fact.is_tensor or fact.confidence < 2 or function.file.own_tensors:
         return False
     if made_of(function, function.value(other)) is not None:  # of two numbers nothing would be a tensor
         return False
-    if made.dtype is None:
+    if made.dtype is None or (rooted and not made.flat and function.dotted(made.dtype) in DEFAULT):
         return True
     whole = isinstance(function.constant(made.number), int) or own_int(function, made.number)
     if not whole and fact.dtype is not Dtype.FLOAT:  # it would be rounded
