@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from syncscope.codemod.drained import drained_by
 from syncscope.codemod.together import MOST_TITLES, apart, together
-from syncscope.linter.source import DEEPEST
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety, Stays
 from syncscope.rules import View
@@ -33,7 +32,7 @@ def in_statement(findings: Sequence[Finding], sites: Sequence[Site | None], view
     found: dict[tuple[int, Safety], dict[Fix, None]] = defaultdict(dict)  # of a statement, by its `id`
     for finding, site in zip(findings, sites, strict=True):
         fix = finding.fix
-        if site is None or fix is None or not finding.heat.whole or view.function(site).depth > DEEPEST:
+        if site is None or fix is None or not finding.heat.whole:
             continue
         at = id(view.function(site).statement(site.node))
         places[fix].add(at)
@@ -57,7 +56,7 @@ def beside_each_other(findings: Sequence[Finding], sites: Sequence[Site | None],
     group: dict[Fix, list[Fix]] = {fix: [fix] for fix in told.values()}
     for site in (s for s in sites if s is not None and id(s) in told):
         function, fix = view.function(site), told[id(site)]
-        if function.depth > DEEPEST or (statement := function.statement(site.node)) is None:
+        if (statement := function.statement(site.node)) is None:
             continue
         block = function.block(statement)
         for before in drained_by(view, site):

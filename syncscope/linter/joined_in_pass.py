@@ -13,7 +13,6 @@ from dataclasses import replace
 from syncscope.codemod.together import apart
 from syncscope.linter.joined import as_one, with_one
 from syncscope.linter.repeats import Loop
-from syncscope.linter.source import DEEPEST
 from syncscope.linter.worth.edits import holds
 from syncscope.linter.worth.gains import gained
 from syncscope.linter.worth.ways import on_one_way
@@ -30,7 +29,7 @@ def joined_in_pass(findings: Sequence[Finding], sites: Sequence[Site | None], vi
     """The findings, those of a function and of one of its loops with one fix, where these are made alike."""
     places: dict[Fix, _Places] = defaultdict(list)
     for finding, site in zip(findings, sites, strict=True):
-        if finding.fix is not None and site is not None and view.function(site).depth <= DEEPEST:
+        if finding.fix is not None and site is not None:
             places[finding.fix].append((finding, site))
     groups: dict[tuple[object, ...], list[Fix]] = defaultdict(list)
     for fix, each in places.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from syncscope.linter.source import DEEPEST
 from syncscope.linter.worth.edits import holds
 from syncscope.linter.worth.ways import on_every_way, on_one_way
 from syncscope.model.fact import Site
@@ -29,7 +28,7 @@ def gained(fix: Fix, places: Sequence[tuple[Finding, Site]], view: View) -> str:
     finding, site = places[0]
     function = view.function(site)
     waits = on_one_way(function, [each.node for _, each in places])
-    statement = function.statement(site.node) if function.depth <= DEEPEST else None
+    statement = function.statement(site.node)
     loop = function.loop(statement) if statement is not None else None
     name = finding.function.rpartition(".")[2]
     where = f"in each call of {name}" if finding.heat.reason is Reason.MAYBE and name else "in each step"
