@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from syncscope.analysis.comparison import Comparison
     from syncscope.model.report import Line
 
+QUOTE = "quote what was measured"
+"""Where a forecast and what came of it disagree."""
 PACE = 0.05  # a host that is faster or slower by this part is spoken of
 CHANGED = 0.03  # part by which the work of two recordings of the same loop does not differ
 PART = 0.01  # of a step by which a part of it must differ, to be named
@@ -98,7 +100,7 @@ def _foretold(found: Comparison) -> str:
     give = f" give or take {in_ms(found.spread[1], '')}" if found.spread else ""
     came = {
         True: "that came true",
-        False: "that did not come true",
+        False: f"that did not come true; {QUOTE}",
         None: "its range is too wide to tell whether that came true",
     }
     told = (

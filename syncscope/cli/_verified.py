@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscope.cli._console import console, echo, paints, rewrites
+from syncscope.cli._diff_words import QUOTE
 from syncscope.exporters._diff import unified
 from syncscope.model.durations import in_ms
 from syncscope.model.words import visible
@@ -169,7 +170,7 @@ def summary(found: Verification) -> list[tuple[str, str]]:
     if found.predicted:
         measured = found.ratio is not None and found.ratio.turns > 1
         unknown = "its range is too wide to tell" if measured else "not measured"
-        came = {True: "that came true", False: "that did not come true", None: unknown}[found.came_true]
+        came = {True: "that came true", False: f"that did not come true; {QUOTE}", None: unknown}[found.came_true]
         rows.append(("predicted", f"{interval_of_prediction(found.predicted)} of the step as written: {came}"))
     elif found.unpredicted:
         rows.append(("predicted", f"nothing: {visible(found.unpredicted)}"))

@@ -108,6 +108,11 @@ def test_of_processor_time_it_is_said_that_no_wait_is_proved(ratio: Ratio) -> No
     assert "not proved" not in verdict(replace(found, by_processors=False))
 
 
+def test_where_a_forecast_did_not_come_true_it_is_said_which_figure_to_quote() -> None:
+    found = Verification("train.py", ratio=SURE, values=EQUAL, predicted=Ratio(0.5, 0.49, 0.51, 1))
+    assert dict(summary(found))["predicted"].endswith("that did not come true; quote what was measured")
+
+
 @pytest.mark.parametrize("turns", [1, 5])
 def test_a_ratio_of_one_turn_is_no_figure_of_a_fix(turns: int) -> None:
     finding: Any = SimpleNamespace(
