@@ -144,7 +144,7 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
     version of it, if they share a fifth of their lines and no `--` stands between.
 
     \b
-    Exit code: 0 there is a gain, and no value changed
+    Exit code: 0 there is a gain (of processor time where it says so), and no value changed
                1 nothing gains, or a fix was refused
                2 it cannot be run
                3 the budget was spent before anything was decided
