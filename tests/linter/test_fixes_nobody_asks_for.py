@@ -176,6 +176,10 @@ def training_step(x: torch.Tensor):
         ("if len(x) == 1 or x.dim() > 1:", True),
         ("num_points = len(x)\n    if num_points == 1:", False),
         ("num_classes = x.shape[1]\n    if num_classes == 1:", True),
+        ("B = x.size(0)\n    if B < 2:", False),
+        ("b, d = x.shape\n    if b <= 1:", False),
+        ("b, d = x.shape\n    if d <= 1:", True),
+        ("models = len(x)\n    models = 2 * models\n    if models < 2:", True),
         ("for n in range(3):\n      if n == 0:", True),
     ],
 )
@@ -184,6 +188,31 @@ def test_what_runs_for_one_row_alone_is_told_in_a_line(door, test, fixed):
     (found,) = json.loads(door("lint", "--format", "json", "step.py").out)
     assert found["hot"]
     assert (found["fix"] is not None, found["also"]) == (fixed, not fixed)
+
+
+def test_what_runs_before_two_were_counted_is_told_in_a_line(door):
+    door.write(
+        "loss.py",
+        """
+import torch
+from torch import nn
+
+
+class VarianceLoss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def forward(self, x: torch.Tensor):
+        self.count += 1
+        if self.count < 2:
+            return torch.tensor(0.0, device=x.device)
+        return x.var()
+""",
+    )
+    (found,) = json.loads(door("lint", "--format", "json", "loss.py").out)
+    assert found["hot"]
+    assert (found["fix"], found["also"]) == (None, True)
 
 
 LEFT = """

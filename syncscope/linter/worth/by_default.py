@@ -12,7 +12,7 @@ from syncscope.linter.worth.defaults import says_no
 from syncscope.linter.worth.ways import left_before
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
-from syncscope.project.syntax import each_of, name_of, walk
+from syncscope.project.syntax import each_of, name_of, statements, walk
 from syncscope.rules import Function
 
 _PAIRS = ((ast.Eq, ast.NotEq), (ast.Lt, ast.GtE), (ast.LtE, ast.Gt), (ast.Is, ast.IsNot), (ast.In, ast.NotIn))
@@ -50,7 +50,7 @@ def converted(finding: Finding, site: Site, function: Function) -> str:
 def of_few_rows(finding: Finding, site: Site, function: Function) -> str:
     """What holds only where a batch has one row or none, and holds there."""
     for test, needed, refused in _tests(function, site.node):
-        if not refused and _asks_for_little(test, needed) and not _counts_passes(test, function, site.node):
+        if not refused and _asks_for_little(test, needed, function) and not _counts_passes(test, function, site.node):
             return _told(test, needed)
     return ""
 
@@ -79,19 +79,19 @@ def _tests(function: Function, node: ast.AST) -> Iterator[tuple[ast.expr, bool, 
         inner = outer
 
 
-def _asks_for_little(test: ast.expr, needed: bool) -> bool:
+def _asks_for_little(test: ast.expr, needed: bool, function: Function) -> bool:
     """Whether a test holds where a batch has one row or none: `x.shape[0] == 1`, `len(boxes) == 0`, `not x.numel()`."""
     match test:
         case ast.BoolOp(op=op, values=values):
-            return isinstance(op, ast.And) is needed and any(_asks_for_little(each, needed) for each in values)
+            return isinstance(op, ast.And) is needed and any(_asks_for_little(one, needed, function) for one in values)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return _asks_for_little(operand, not needed)
+            return _asks_for_little(operand, not needed, function)
         case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=int(number))]) if _is_number_of_rows(
-            left
+            left, function
         ):
             few = {ast.Eq: 1, ast.LtE: 1, ast.Lt: 2} if needed else {ast.NotEq: 1, ast.Gt: 1, ast.GtE: 2}
             return number <= few.get(type(op), -1)
-    return not needed and _is_number_of_rows(test)
+    return not needed and _is_number_of_rows(test, function)
 
 
 def _counts_passes(test: ast.expr, function: Function, node: ast.AST) -> bool:
@@ -101,10 +101,38 @@ def _counts_passes(test: ast.expr, function: Function, node: ast.AST) -> bool:
     return any(isinstance(each, ast.Name) and each.id in asked for target in loops for each in walk(target))
 
 
-def _is_number_of_rows(node: ast.expr) -> bool:
+def _is_number_of_rows(node: ast.expr, function: Function) -> bool:
     match node:
         case ast.Name(id=name):
+            return _ROWS.match(name) is not None or _counts_rows(name, function)
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
             return _ROWS.match(name) is not None
+    return _counts(node)
+
+
+def _counts_rows(name: str, function: Function) -> bool:
+    """Whether all that a name is bound to in its function says how many rows there are: `B = x.size(0)`, `n, d = x.shape`."""
+    given = sum(isinstance(each, ast.Assign) and _binds(each, name) for each in statements(function.scope))
+    bound = sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walk(function.scope))
+    return 0 < bound == given
+
+
+def _binds(statement: ast.Assign, name: str) -> bool:
+    """Whether a statement binds a name, alone or as the first size, to a number of rows."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=bound)], value=value):
+            return bound == name and _counts(value)
+        case ast.Assign(
+            targets=[ast.Tuple(elts=[ast.Name(id=bound), *_])],
+            value=ast.Attribute(attr="shape") | ast.Call(func=ast.Attribute(attr="size"), args=[]),
+        ):
+            return bound == name
+    return False
+
+
+def _counts(node: ast.expr) -> bool:
+    """Whether an expression says how many rows something has."""
+    match node:
         case ast.Subscript(value=ast.Attribute(attr="shape"), slice=ast.Constant(value=0)):
             return True
         case ast.Call(func=ast.Name(id="len"), args=[_]) | ast.Call(func=ast.Attribute(attr="numel"), args=[]):
