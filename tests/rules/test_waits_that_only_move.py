@@ -185,3 +185,17 @@ def test_what_a_tensor_is_made_of_is_read_all_the_same() -> None:
         "    return torch.LongTensor([max(each, 0) for each in n])\n"
     )
     assert "clamp" not in fixed(code, allowed=set(Safety))
+
+
+@pytest.mark.parametrize(
+    ("value", "offered"),
+    [
+        ("chosen.min() * 0.5 if len(chosen) else x.sum()", False),
+        ("chosen.min() / len(chosen)", True),
+        ("chosen.mean() if len(chosen) else torch.zeros(())", True),
+    ],
+)
+def test_what_a_mask_selects_is_no_sum_over_all_where_python_asks_how_many_that_are(value: str, offered: bool) -> None:
+    code = f"import torch\n\n\ndef radius(x: torch.Tensor):\n    chosen = x[x > 0]\n    return {value}\n"
+    (found,) = findings(code, "boolean-mask-read")
+    assert (found.fix is not None) is offered

@@ -108,6 +108,8 @@ def reduced(
         return function.declines(taken, "what selects or is selected from cannot be computed again")
     if any(handed_on(function, each) for each in lengths):
         return function.declines(taken, "how many are selected is handed on as a number")
+    if any(needs_number(function, each) for each in lengths):
+        return function.declines(taken, "Python asks how many are selected, and would wait for that instead")
     these = Selected(site, function, base, mask, inner, definition, uses, found, lengths, fits)
     draft = Draft(function)
     keeps = mask_before(draft, these, spread)
