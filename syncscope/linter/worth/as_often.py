@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,6 +62,7 @@ def as_often(cases: Sequence[FixAmongWaits], states: Mapping[int, Finding], view
         if len(around) == 1:
             places[around.pop()][fix] = own
     mended = {id(site) for own in made.values() for site in own}
+    left = {at: said for at, said in states.items() if at not in mended}
     found: dict[Fix, str] = {}
     for (_, passes), fixes in places.items():
         function = view.function(next(iter(fixes.values()))[0])
@@ -69,26 +70,20 @@ def as_often(cases: Sequence[FixAmongWaits], states: Mapping[int, Finding], view
         staying = [
             _Wait(f"line {each.place.line}", each.node, _weight(function, each.node, passes))
             for each in function.sites
-            if id(each) not in mended
-            and _stays(each, states, function, passes)
+            if _stays(each, left, function, passes)
             and all(written_again(edit, each, view.code) for edit in gone.of(each.span))
         ]
         called = list[_Wait]()
         if any(fix.safety is not Safety.SAFE for fix in fixes):
-            called += _in_calls(function, passes, states, mended, view)
-            called += _around_calls(function, states, mended, view) if passes is function.scope else ()
+            called += _in_calls(function, passes, left, view)
+            called += _around_calls(function, left, view) if passes is function.scope else ()
         if staying or called:
             found |= _few(fixes, staying, called, function, passes)
     return found
 
 
 def _in_calls(
-    function: Function,
-    passes: ast.AST,
-    states: Mapping[int, Finding],
-    mended: Collection[int],
-    view: View,
-    depth: int = 1,
+    function: Function, passes: ast.AST, left: Mapping[int, Finding], view: View, depth: int = 1
 ) -> Iterator[_Wait]:
     """The waits that stay in the functions that one calls, and in those that these call, as far as they are sure to be come
     by there."""
@@ -100,13 +95,13 @@ def _in_calls(
             continue
         around = _loops(function, call, passes)
         for site in called.sites:
-            if arms_around(called, site.node) or id(site) in mended:
+            if arms_around(called, site.node):
                 continue
-            if _stays_elsewhere(site) if called.elsewhere else _stays(site, states, called, called.scope):
+            if _stays_elsewhere(site) if called.elsewhere else _stays(site, left, called, called.scope):
                 where = f"line {site.place.line}" + f" of {Path(site.place.path).name}" * called.elsewhere
                 yield _Wait(where, call, _often(around + _loops(called, site.node, called.scope)))
         if depth < _FARTHEST:
-            for wait in _in_calls(called, called.scope, states, mended, view, depth + 1):
+            for wait in _in_calls(called, called.scope, left, view, depth + 1):
                 if not arms_around(called, wait.node):
                     yield _Wait(wait.said, call, max(wait.weight, _often(around)))
 
@@ -117,9 +112,7 @@ def _stays_elsewhere(site: Site) -> bool:
     return needed and counts(site) and site.heat.reason not in FOLLOWS | _SELDOM
 
 
-def _around_calls(
-    function: Function, states: Mapping[int, Finding], mended: Collection[int], view: View
-) -> Sequence[_Wait]:
+def _around_calls(function: Function, left: Mapping[int, Finding], view: View) -> Sequence[_Wait]:
     """The waits that stay around the calls of a function that its file alone makes, of that call around which the fewest do."""
     scope = function.scope
     if not isinstance(scope, ast.FunctionDef):
@@ -134,9 +127,9 @@ def _around_calls(
         beside = [
             _Wait(f"line {each.place.line}", each.node, _weight(caller, each.node, passes))
             for each in caller.sites
-            if id(each) not in mended and _stays(each, states, caller, passes)
+            if _stays(each, left, caller, passes)
         ]
-        beside += (each for each in _in_calls(caller, passes, states, mended, view) if each.node is not call)
+        beside += (each for each in _in_calls(caller, passes, left, view) if each.node is not call)
         found.append([each for each in beside if _may_meet(each.node, call, caller)])
     fewest = min(found, key=lambda waits: sum(each.weight for each in waits), default=[])
     return [each._replace(node=scope) for each in fewest]
@@ -201,9 +194,9 @@ def _place(function: Function, site: Site, states: Mapping[int, Finding]) -> _Pl
     return function.scope, loop if loop is not None else function.scope
 
 
-def _stays(site: Site, states: Mapping[int, Finding], function: Function, passes: ast.AST) -> bool:
+def _stays(site: Site, left: Mapping[int, Finding], function: Function, passes: ast.AST) -> bool:
     """Whether a wait within what makes passes is sure, waits for what is queued, and is mended by nothing that is made."""
-    said = states.get(id(site))
+    said = left.get(id(site))
     if said is None or not counts(said) or said.heat.reason in FOLLOWS | _SELDOM:
         return False
     if passes not in function.around(site.node):
