@@ -116,6 +116,11 @@ def are_names(name: str) -> bool:
     return name.endswith("_names") or name == "names"
 
 
+def is_size(name: str) -> bool:
+    """Whether people call so what a shape is made of, or shapes."""
+    return name.rstrip("s").endswith(("size", "shape"))
+
+
 def counts(name: str) -> bool:
     """Whether people call so what a batch is counted by, `data.num_graphs`: a number of Python."""
     return name.startswith("num_") or name == "batch_size"

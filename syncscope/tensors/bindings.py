@@ -67,7 +67,7 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
                 )
             else:
                 at = position if starred is None or position < starred else position - count
-                bind(frame, each, element(fact, at))
+                bind(frame, each, _as_called(each, element(fact, at)))
     elif isinstance(target, ast.Attribute):
         owner = evaluate(frame, target.value)
         if isinstance(owner.ref, Instance):
@@ -79,6 +79,12 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
         write_item(frame, target, fact, value)
     elif isinstance(target, ast.Starred):
         bind(frame, target.value, items(element(fact)))
+
+
+def _as_called(target: ast.expr, fact: Fact) -> Fact:
+    """What a network gives beside others is only guessed to be a tensor where it is called a size: `x, sizes = net(y)`."""
+    unsure = fact.kind is TENSOR and fact.confidence == 2 and isinstance(target, ast.Name)
+    return fact.but(confidence=1) if unsure and conventions.is_size(target.id) else fact
 
 
 def _is_guess(fact: Fact) -> bool:

@@ -118,6 +118,19 @@ CASES = {
                     x = self.project(x)
                 return x if self.scale > 1 else -x  # waits: condition
     """,
+    "sizes that a network gives back beside features": """
+        class Finer(nn.Module):
+            def __init__(self, encoder: nn.Module):
+                super().__init__()
+                self.encoder = encoder
+
+            def forward(self, images: torch.Tensor):
+                features, sizes = self.encoder(images)
+                for n, feature in enumerate(reversed(features)):
+                    size = sizes[-(n + 2)]
+                    images = F.interpolate(images, size=size)
+                return images
+    """,
     "a dict under a key that is not known": """
         def apply(name):
             space = {"shear": (torch.linspace(0, 1, 3), True), "turn": (torch.linspace(0, 9, 3), True)}
