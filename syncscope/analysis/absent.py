@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from syncscope.analysis.rank import Rank
@@ -44,7 +44,11 @@ class Absent:
 
 def absent(ranks: Sequence[Rank], expect: int | None = None) -> Absent:
     """Those that are not among these, of as many as the recordings say, or as are expected."""
-    world = expect or max((rank.world for rank in ranks), default=0)
-    numbers = {rank.number for rank in ranks}
-    asked = len(ranks) < world and expect is None and min(numbers) >= 0
-    return Absent(world, len(ranks), tuple(sorted(set(range(world)) - numbers)) if asked else ())
+    return absent_of([rank.number for rank in ranks], max((rank.world for rank in ranks), default=0), expect)
+
+
+def absent_of(here: Collection[int], world: int, expect: int | None = None) -> Absent:
+    """Those of a job of `world` ranks, as far as is known, that are not among these numbers; -1 is of one that has none."""
+    world = expect or world
+    asked = len(here) < world and expect is None and min(here) >= 0
+    return Absent(world, len(here), tuple(sorted(set(range(world)).difference(here))) if asked else ())

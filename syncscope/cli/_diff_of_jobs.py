@@ -33,10 +33,11 @@ SPARE = ((6, 7), (4, 5))  # of these, what goes where a terminal has no room for
 
 
 class JobFolder(NamedTuple):
-    """A folder, and by rank the traces of the job in it."""
+    """A folder, by rank the traces of the job in it, and how many ranks the job had, as they say."""
 
     name: str
     traces: Mapping[int, str]
+    world: int
 
 
 def job_in(name: str) -> JobFolder | None:
@@ -53,8 +54,8 @@ def job_in(name: str) -> JobFolder | None:
     found = list(_jobs.jobs(newest).values())
     if len(found) != 1 or len(found[0]) < len(newest):
         return None
-    told = {path: header.rank(path) for path in found[0]}
-    return JobFolder(name, {one[0]: path for path, one in told.items() if one is not None})
+    told = [(*one, path) for path in found[0] if (one := header.rank(path)) is not None]
+    return JobFolder(name, {number: path for number, _, path in told}, max(world for _, world, _ in told))
 
 
 def diff_jobs(
@@ -65,6 +66,7 @@ def diff_jobs(
     output: str | None,
     most_slower: float | None,
     most_new: float | None,
+    expect: int | None,
 ) -> int:
     """Print two jobs side by side, or write it; the exit code.
 
@@ -73,7 +75,7 @@ def diff_jobs(
     """
     from syncscope import kineto
     from syncscope.analysis.job_comparison import compare_jobs
-    from syncscope.cli import _gate_of_diff
+    from syncscope.cli import _expected, _gate_of_diff
     from syncscope.cli._progress import Progress
 
     if format_ == "github":
@@ -83,7 +85,8 @@ def diff_jobs(
         )
     with Progress("ranks", logged="diff" if format_ == "terminal" else "") as tick:
         found = compare_jobs(partial(kineto.read, most=most), before.traces, after.traces, tick)
-    limits = list(_given(found, most_slower, most_new))
+    gone = _gone(found, before, after, expect)
+    limits = list(_expected.of_all_ranks(_given(found, most_slower, most_new), gone, expect))
     if format_ == "html" and output is not None:
         _keep(found, before, after, output)
     elif format_ == "json":
@@ -101,6 +104,17 @@ def diff_jobs(
     return _limits.code(limits) or (2 if strange else 0)
 
 
+def _gone(found: JobComparison, before: JobFolder, after: JobFolder, expect: int | None) -> UserError | None:
+    """Why no limit holds: ranks are not in the second job, or nothing can be said of one that is."""
+    from syncscope.analysis.absent import absent_of
+    from syncscope.cli import _expected
+
+    if (gone := _expected.missing(absent_of(after.traces, max(before.world, after.world), expect))) is not None:
+        return gone
+    told = next(((number, said) for number, one in found.ranks.items() if (said := unlike(one))), None)
+    return None if told is None else UserError(f"rank {told[0]}: {told[1]}", "record that rank again")
+
+
 def _given(found: JobComparison, most_slower: float | None, most_new: float | None) -> Iterator[GivenLimit]:
     """Each limit that was given: a step of the median rank, for a job is as fast as that, and the syncs of the rank that has
     most new ones."""
@@ -116,6 +130,8 @@ def _given(found: JobComparison, most_slower: float | None, most_new: float | No
             for limit in _gate_of_diff.limits(judged[number], slower, new):
                 first = tuple(f"rank {number}: {line}" for line in limit.broken[:1])
                 yield replace(limit, broken=(*first, *limit.broken[1:]))
+        else:
+            yield from _gate_of_diff.unjudged(unlike(found.ranks[number]), slower, new)
 
 
 def _object(found: JobComparison) -> dict[str, Any]:

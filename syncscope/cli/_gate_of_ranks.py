@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from syncscope.cli import _expected
 from syncscope.cli._gate import COUNT_INSTEAD, NO_STEPS, SAVING, SYNCS, syncs, where
 from syncscope.cli._limits import GivenLimit, judged
 from syncscope.errors import UserError
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from syncscope.analysis.rank import Rank
 
 WAIT = "--max-wait-for-rank"
-EXPECT = "--expect"
 FEW_STEPS = "how far steps vary is not known of fewer than four", "`syncscope run --active 24` records more"
 HARDLY = 0.01  # of a step that others wait, from which a late start is worth a word
 
@@ -34,30 +34,10 @@ def limits(
 
     None holds where a rank is missing: that may be the one which breaks it.
     """
-    given = list(_given(found, ranks, most_syncs, most_saving, most_wait))
-    missing = _missing(ranks, expect) if given or expect is not None else None
-    if missing is not None and not given:
-        yield GivenLimit(f"{EXPECT} {expect}", unjudged=missing)
-    for limit in given:
-        yield (
-            replace(limit, unjudged=missing, aside="", at="")
-            if missing is not None and limit.held is not False
-            else limit
-        )
-
-
-def _missing(ranks: Sequence[Rank], expect: int | None) -> UserError | None:
-    """What to say where fewer ranks are here than are expected, else than the recordings say the job has."""
     from syncscope.analysis.absent import absent
 
-    job = absent(ranks, expect)
-    if not job.known:
-        return None
-    which = f"; missing: {job.named}" if job.numbers else ""
-    return UserError(
-        f"{job.here} of {job.world:,} ranks {'is' if job.here == 1 else 'are'} here{which}",
-        f"name the traces of all ranks, or say how many there are: {EXPECT} {len(ranks)}",
-    )
+    given = _given(found, ranks, most_syncs, most_saving, most_wait)
+    yield from _expected.of_all_ranks(given, _expected.missing(absent(ranks, expect)), expect)
 
 
 def _given(

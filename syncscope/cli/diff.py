@@ -7,7 +7,7 @@ from functools import partial
 
 import click
 
-from syncscope.cli import _formats, _limits, _outputs
+from syncscope.cli import _expected, _formats, _limits, _outputs
 from syncscope.cli._traces import max_size, newest
 
 FORMATS = ("terminal", "json", "html", "markdown", "github", "junit")
@@ -30,6 +30,9 @@ FORMATS = ("terminal", "json", "html", "markdown", "github", "junit")
     "faster machine made them so",
 )
 @_limits.number("--max-new-syncs", "most_new", when="a step of AFTER has more than N syncs that one of BEFORE has not")
+@_expected.option(
+    "Exit 2 when AFTER, a job, has fewer than N ranks. Default, with a limit: as many as the recordings of either say."
+)
 def command(
     before: str,
     after: str,
@@ -38,6 +41,7 @@ def command(
     output: str | None,
     most_slower: float | None,
     most_new: float | None,
+    expect: int | None,
 ) -> int:
     """What became of a loop between two recordings, line by line, and whether the prediction held.
 
@@ -53,7 +57,8 @@ def command(
     as much as they do are said to be within noise.
 
     Of two jobs there is a row for each rank; the median rank and the worst are shown in full. --max-slowdown is of the median
-    rank, --max-new-syncs of the one that has most.
+    rank, --max-new-syncs of the one that has most. Neither holds (2) where a rank is missing in AFTER that BEFORE has, or that
+    the recordings say there is; --expect says that so many are enough.
 
     Exit code: 0 all well, 1 a limit is broken, 2 a file could not be read, the two not be compared, or a limit not be judged.
     """
@@ -67,7 +72,12 @@ def command(
     format_ = _formats.plain(format_, output, FORMATS)
     if (one := _diff_of_jobs.job_in(before)) is not None and (other := _diff_of_jobs.job_in(after)) is not None:
         _outputs.spare([output], [*one.traces.values(), *other.traces.values()])
-        return _diff_of_jobs.diff_jobs(one, other, most, format_, output, most_slower, most_new)
+        return _diff_of_jobs.diff_jobs(one, other, most, format_, output, most_slower, most_new, expect)
+    if expect is not None:
+        raise UserError(
+            f"{_expected.EXPECT} counts the ranks of a job, and these are not two jobs",
+            "name the two folders that hold the ranks",
+        )
     before, after = newest(before), newest(after)
     _outputs.spare([output], [before, after])
     found = compare(kineto.read(before, most), kineto.read(after, most))

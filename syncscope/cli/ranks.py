@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from syncscope.cli import _formats, _limits, _outputs
+from syncscope.cli import _expected, _formats, _limits, _outputs
 from syncscope.cli._console import complain, echo
 from syncscope.cli._job import JobView, concluded, show_job, told
 from syncscope.cli._jobs import are_several, jobs, newest_of_each
@@ -26,11 +26,8 @@ FORMATS = ("terminal", "json", "html", "markdown", "junit", "github", "gitlab", 
 @click.option(
     "--tables", type=click.Path(path_type=Path), metavar="DIR", help="Keep Parquet tables of every rank there."
 )
-@click.option(
-    "--expect",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Exit 2 when fewer than N ranks could be read. Default, with a limit: as many as the recordings say the job has.",
+@_expected.option(
+    "Exit 2 when fewer than N ranks could be read. Default, with a limit: as many as the recordings say the job has."
 )
 @only_steps
 @max_size

@@ -143,3 +143,50 @@ def test_how_far_it_is_is_heard_before_the_first_rank_is_done(tmp_path, ranks):
     assert heard[0] == (0, ranks)
     assert heard[-1] == (ranks, ranks)
     assert heard == sorted(heard)
+
+
+LIMITS = (("--max-slowdown", "50%"), ("--max-new-syncs", "0"))
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit[0])
+@pytest.mark.parametrize("world", [3, 2], ids=["its traces name the rank", "the first job has it"])
+def test_no_limit_holds_where_a_rank_is_missing_in_the_second_job(tmp_path, limit, world):
+    one, two = job(tmp_path / "one", 1, 1, 1), job(tmp_path / "two", 1, 1, world=world)
+    asked = diff(one, two, *limit)
+    assert asked.return_value == 2
+    assert f"{' '.join(limit)} cannot be judged: 2 of 3 ranks are here; missing: 2" in asked.stderr
+    assert "if no more were recorded on purpose, --expect 2" in asked.stderr
+    assert "<failure" not in (shown := diff(one, two, *limit, "--format", "junit")).stdout
+    assert (shown.return_value, "2 of 3 ranks are here" in shown.stdout) == (2, True)
+    shown = diff(one, two, *limit, "--format", "markdown")
+    assert (shown.return_value, f"**not judged** `{' '.join(limit)}`" in shown.stdout) == (2, True)
+    assert diff(one, two, *limit, "--format", "json").return_value == 2
+    assert diff(one, two, *limit, "-o", str(tmp_path / "both.html")).return_value == 2
+    assert diff(one, two).return_value == 0, "nobody asked whether anything holds"
+
+
+def test_a_rank_that_both_jobs_lack_is_missing_until_it_is_said_that_none_is(tmp_path):
+    one, two = (job(tmp_path / name, 1, 1, world=8) for name in ("one", "two"))
+    assert diff(one, two, "--max-slowdown", "50%").return_value == 2
+    assert diff(one, two, "--max-slowdown", "50%", "--expect", "2").return_value == 0
+    assert diff(one, two, "--expect", "3").return_value == 2
+
+
+def test_a_broken_limit_of_two_jobs_is_broken_whoever_is_missing(tmp_path):
+    one, two = job(tmp_path / "one", 1, 1, 1), job(tmp_path / "two", 2, 2, world=3)
+    assert diff(one, two, "--max-slowdown", "1%").return_value == 1
+
+
+def test_no_limit_holds_where_a_rank_of_the_second_job_is_cut_off(jobs):
+    path = Path(jobs[1], "worker1.pt.trace.json")
+    path.write_text(path.read_text()[:-400])
+    shown = diff(*jobs, "--max-new-syncs", "0", "--format", "junit")
+    assert shown.return_value == 2
+    assert "rank 1: the second recording cannot be judged: it is cut off" in shown.stdout
+
+
+def test_how_many_ranks_are_expected_is_asked_of_jobs_alone(jobs):
+    files = [str(Path(job, "worker0.pt.trace.json")) for job in jobs]
+    refused = diff(*files, "--expect", "2").exception
+    assert isinstance(refused, UserError)
+    assert "these are not two jobs" in refused.message
