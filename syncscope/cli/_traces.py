@@ -63,6 +63,23 @@ def refuse_program(path: str) -> None:
         raise UserError(f"{path} is a program, and no recording of one", f"`syncscope run {path}` makes one")
 
 
+def refuse_unreadable_rank(name: str, most: int) -> None:
+    """Which file of a folder of ranks cannot be read, so that the folder is not seen to be a job; nothing of other folders.
+
+    Raises:
+        UserError: there is such a file; it names it.
+    """
+    from syncscope import kineto
+    from syncscope.kineto import header
+
+    found = below(name)[0] if os.path.isdir(name) else []
+    if len(_told(found)) < 2:
+        return
+    for path in found:
+        if header.rank(path) is None and not header.holds_events(path):
+            kineto.read(path, most)
+
+
 def newest(name: str) -> str:
     """The file, and in place of a folder the newest of the traces in it, which is said where there are several.
 

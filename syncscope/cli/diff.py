@@ -8,7 +8,7 @@ from functools import partial
 import click
 
 from syncscope.cli import _expected, _formats, _limits, _outputs
-from syncscope.cli._traces import max_size, newest
+from syncscope.cli._traces import max_size, newest, refuse_unreadable_rank
 
 FORMATS = ("terminal", "json", "html", "markdown", "github", "junit")
 
@@ -78,6 +78,8 @@ def command(
             f"{_expected.EXPECT} counts the ranks of a job, and these are not two jobs",
             "name the two folders that hold the ranks",
         )
+    for name in (before, after):
+        refuse_unreadable_rank(name, most)
     before, after = newest(before), newest(after)
     _outputs.spare([output], [before, after])
     found = compare(kineto.read(before, most), kineto.read(after, most))
