@@ -157,8 +157,8 @@ def summary(found: Verification) -> list[tuple[str, str]]:
         copies = f", {found.copies} of them at a time" if found.copies > 1 else ""
         rows.append(("turns", f"{turns}{IN_ONE_SAID if found.way == IN_ONE else EACH_SAID + copies}{why}"))
     if found.same:
-        covers = ": it covers the ratio, and no gain is shown" * found.is_in_the_noise
-        rows.append(("same version twice", f"{interval(found.same)}{covers}"))
+        hides = f": {_hides(found.ratio, found.same)}, and no gain is shown" if found.is_in_the_noise else ""
+        rows.append(("same version twice", f"{interval(found.same)}{hides}"))
     if not found.stale:
         rows.append(("values", values(found)))
         if found.why_values and found.values:
@@ -177,6 +177,14 @@ def summary(found: Verification) -> list[tuple[str, str]]:
     rows += [("note", note) for note in found.notes]
     rows += [("not taken back", f"{visible(path)}: {why}") for path, why in found.remains.told()]
     return rows
+
+
+def _hides(ratio: Ratio | None, same: Ratio) -> str:
+    """How two equal versions may differ by as much as the ratio is from 1."""
+    if not same.is_bounded:
+        return "so few turns set no bound to how far equal versions are apart"
+    covers = ratio is not None and same.low <= ratio.ratio <= same.high
+    return "it covers the ratio" if covers else "it is as far from 1 as the ratio"
 
 
 def spent(found: Verification) -> str:
@@ -288,6 +296,8 @@ def _would_show(found: Verification) -> str:
     times = found.times_the_steps
     if found.drifts:
         more = "more steps would not show it: equal versions surely differ, as steps change by themselves here"
+    elif found.same is not None and not found.same.is_bounded:
+        more = "more turns would bound that"
     elif times > MOST_TIMES:
         more = "no number of steps that anybody waits for would show it; a machine with nothing else to do may"
     else:

@@ -34,8 +34,12 @@ class Ratio:
     def __str__(self) -> str:
         """`0.914 (0.902 to 0.926)`; of fewer turns than an interval is believed from, how many there were."""
         turns = f"{self.turns} turns" if self.turns > 1 else "one turn"
-        known = self.turns >= FEWEST and math.isfinite(self.high)
-        return f"{self.ratio:.3f}" + (f" ({self.low:.3f} to {self.high:.3f})" if known else f" (of {turns})")
+        return f"{self.ratio:.3f}" + (f" ({self.low:.3f} to {self.high:.3f})" if self.is_bounded else f" (of {turns})")
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there is an interval that is believed."""
+        return self.turns >= FEWEST and math.isfinite(self.high)
 
     @property
     def half(self) -> float:

@@ -1,5 +1,6 @@
 """What a verification says in the end, and its exit code: 0 a gain, 1 none or a refused fix, 3 not decided."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -74,6 +75,19 @@ def test_a_gain_that_two_equal_versions_may_differ_by_is_not_shown(same: Ratio, 
     shown = replace(found, same=Ratio(1.01, 0.96, 1.06, 9))
     assert verdict(shown).startswith("The step is 10.0% (6.0% to 14.0%) shorter")
     assert dict(summary(shown))["same version twice"] == str(shown.same)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "same", "said"),
+    [
+        (Ratio(0.859, 0.807, 0.914, 6), Ratio(0.975, 0.0, math.inf, 4), "so few turns set no bound to how far"),
+        (Ratio(0.775, 0.539, 1.115, 8), Ratio(1.3, 1.013, 1.669, 8), "it is as far from 1 as the ratio, and"),
+    ],
+)
+def test_no_interval_is_said_to_cover_a_ratio_that_is_not_in_it(ratio: Ratio, same: Ratio, said: str) -> None:
+    found = Verification("train.py", ratio=ratio, same=same, values=EQUAL)
+    assert dict(summary(found))["same version twice"].startswith(f"{same}: {said}")
+    assert ("more turns would bound that" in verdict(found)) == (same.turns == 4)
 
 
 def test_an_open_ratio_is_told_in_words_with_the_budget_that_would_decide() -> None:
