@@ -273,9 +273,15 @@ def _why_open(found: Verification) -> str:
 def known_without_time(found: Verification) -> str:
     """What is known where a processor cannot tell the time."""
     waits = f"of {found.reads_before or 0:.3g} waits a step {found.reads_after or 0:.3g} are left"
-    same = "equal, bit for bit" if found.values == "equal" else "as the text of the fixes says"
+    same = f"equal, bit for bit{_in_steps(found)}" if found.values == "equal" else "as the text of the fixes says"
     time = f"time is not decidable here{_why_open(found)}: on a quiet GPU `syncscope verify {visible(found.program)}`"
     return f"What is known: {waits}, and values are {same}; {time}.{_would_show(found)}"
+
+
+def _in_steps(found: Verification) -> str:
+    """In how many steps values were compared; "" where nobody knows."""
+    steps = found.steps_of_values
+    return f", in the {steps} step{'s' * (steps != 1)} compared" if steps else ""
 
 
 def _may_be(ratio: Ratio) -> str:
@@ -377,10 +383,8 @@ def _in_one_sentence(found: Verification) -> str:
         said = f"No fix gains more than {most}{by}{likely}: the program stays as it is."
         return "No fix is left." if found.refused else said
     if found.gains:
-        steps = found.steps_of_values
-        compared = f", in the {steps} step{'s' * (steps != 1)} compared" * bool(steps)
         same = {
-            "equal": f"the values are the same, bit for bit{compared}",
+            "equal": f"the values are the same, bit for bit{_in_steps(found)}",
             "within": "the values are as the text of the fixes says",
         }
         words = same.get(found.values or "", "") if found.fixes else f"the values are {found.values}"

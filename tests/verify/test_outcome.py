@@ -228,10 +228,10 @@ def test_on_a_processor_what_is_known_is_the_result(
     changed = {str((tmp_path / "train.py").resolve()): (b"a\n", b"b\n")}
     found = Verification(
         "train.py", device="ocl", ratio=OPEN, same=Ratio(1.0, 0.87, 1.15, 5), values=EQUAL,
-        reads_before=5.55, reads_after=1.55, open_files=changed, difference=Difference(),
+        reads_before=5.55, reads_after=1.55, open_files=changed, difference=Difference(), compared_steps=8,
     )  # fmt: skip
-    said = "of 5.55 waits a step 1.55 are left, and values are equal, bit for bit; time is not decidable here (noise 14%): on a"
-    assert said in verdict(found)
+    said = "of 5.55 waits a step 1.55 are left, and values are equal, bit for bit, in the 8 steps compared; time is not"
+    assert f"{said} decidable here (noise 14%): on a" in verdict(found)
     one = replace(
         found, ratio=Ratio(1.126, 1.126, 1.126, 1), same=Ratio(0.82, 0.82, 0.82, 1), before=104.6e6, after=106.7e6
     )
