@@ -36,6 +36,11 @@ class SaidOfMany:
         """What is wrong with this recording."""
         self._errors.setdefault((error.message, error.hint), []).append("" if path in error.message else path)
 
+    def unread(self, path: str, error: UserError, limits: int) -> None:
+        """Why nothing can be said of this recording, nor of so many limits that it was to be held to."""
+        self.error(path, error)
+        self._held[None] += limits
+
     def limits(self, path: str, given: Iterable[GivenLimit]) -> None:
         """What became of its limits; those of one among several name it."""
         for limit in given:

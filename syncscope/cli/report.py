@@ -135,6 +135,7 @@ def command(
     paths = _traces.traces(files)
     each = source or steps or pinned or no_price or verified
     most_of = {"most_syncs": max_reads_per_step, "most_saving": max_price, "most_wait": None}
+    asked = sum(limit is not None for limit in most_of.values())
     codes: list[int] = []
     held: list[_held_jobs.HeldJob] = []
     if len(files) == 1 and not each and _as_job(name, output):
@@ -162,7 +163,7 @@ def command(
     said = SaidOfMany()
     for job in held:
         if isinstance(job.known, UserError):
-            said.error(job.where, job.known)
+            said.unread(job.where, job.known, asked)
             continue
         said.limits(job.where, job.known.limits)
         if findings:
@@ -193,7 +194,7 @@ def command(
             if (missing := _not_whole(report, path)) is not None and not any(limit.error for limit in given):
                 said.error(path, missing)
         except UserError as error:
-            said.error(path, error)
+            said.unread(path, error, asked if path not in of_jobs else 0)
             to.unread(path, error)
     to.end()
     said.end()
