@@ -60,7 +60,8 @@ def _headline(found: Comparison) -> str:
         return ""
     if found.within_noise and found.change is not None:
         low, _, high = found.change
-        between = f"{100 * low:+.1f} to {100 * high:+.1f} %"
+        any_ = tables.may_be_any(found)
+        between = "too noisy to tell" if any_ else f"{100 * low:+.1f} to {100 * high:+.1f} %"
         return f"A step is not surely longer or shorter: {in_ms(before, '')} and {in_ms(after)} ({between})"
     which = "longer" if after >= before else "shorter"
     said = change(found) or f"a step is {100 * abs(after - before) / before:.1f} % {which}"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from syncscope.model.report import Line
 
 VAGUE = 1.0  # of a step, from which what a change lies between needs no digits
-HALF, TWICE = -0.5, 1.0  # of a step: a change that may be less than the one and more than the other may be any
+ANY = 4.0  # times: where the longest that a step may have become is more of the shortest, it may be anything
 
 
 class WaitingRow(NamedTuple):
@@ -99,6 +99,8 @@ def remarks(found: Comparison) -> Iterator[str]:
         yield f"A step of the {which} is as timed without a recording, for no replay fits it; of the {rest}, as replayed."
     if any(line.fallback for report in (found.before, found.after) for line in report.lines):
         yield "Waits for what the CPU ran, since `ocl` has no such operator, are no syncs on CUDA, and in no number per step."
+    if may_be_any(found):
+        yield f"Too noisy to tell what became of a step: {found.widest}."
     if not unlike(found):
         yield from map(moved, found.moved)
         yield from map(in_place, found.more.in_place)
@@ -121,7 +123,7 @@ def _change(found: Comparison) -> str:
     if bool(found.before.steps) != bool(found.after.steps):
         return ""
     within = ", not surely" if found.every_step else ", within noise"
-    if found.change is not None and not found.every_step and found.change[0] < HALF and found.change[2] > TWICE:
+    if may_be_any(found):
         within = ", which says nothing"
     apart = (
         ""
@@ -135,10 +137,20 @@ def _change(found: Comparison) -> str:
     return (f"{(after - before) / before:+.1%}" if before and after else "") + apart
 
 
+def may_be_any(found: Comparison) -> bool:
+    """Whether the steps vary too much to tell anything of what they became."""
+    if found.change is None or found.every_step or not found.within_noise:
+        return False
+    low, _, high = found.change
+    return 1 + high > ANY * (1 + low)
+
+
 def _between(found: Comparison) -> str:
     """What the change lies between; "" where nobody knows."""
     if found.change is None:
         return ""
+    if may_be_any(found):
+        return "too noisy to tell"
     digits = 0 if found.change[2] - found.change[0] > VAGUE else 1
     low, high = (round(100 * end, digits) + 0.0 for end in (found.change[0], found.change[2]))
     return f"{low:+.{digits}f} to {high:+.{digits}f} %"

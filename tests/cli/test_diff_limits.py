@@ -173,6 +173,25 @@ def test_a_change_that_may_be_any_says_nothing(tmp_path):
     _, said = compared(tmp_path, Device().run(wild)[0], Device().run(longer)[0])
     assert "%, which says nothing" in said, said
     assert "within noise" not in said
+    assert re.search(r"give or take, ms \(95 %\) [\d.]+ [\d.]+ too noisy to tell", said), said
+    assert "Too noisy to tell what became of a step: the middle of the second recording's steps is known to" in said
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_what_a_machine_of_another_speed_may_have_made_any_is_too_noisy_to_tell(tmp_path, form):
+    """Two recordings of a host that was fifty times as fast in one may be 48 % apart, or 1,263 %: nobody can read that."""
+    steps = [
+        [*[("launch", 0, 1_000)] * 40, ("launch", 0, 10_000_000 + n * 7 % 11 * 20_000), ("read", 57, 0)]
+        for n in range(9)
+    ]
+    before, after = (
+        Trace.of(replace(e, duration=ns) if e.name == "cudaLaunchKernel" else e for e in Device().run(steps)[0])
+        for ns in (4_000, 80)
+    )
+    _, said = compared(tmp_path, before, after, "--format", form)
+    assert "too noisy to tell" in said, said
+    assert "Too noisy to tell what became of a step: the host's calls took 0.02 times as long in the second" in said
+    assert not re.search(r"[-+][\d.]+ to [-+][\d.]+ %", said), said
 
 
 def test_steps_that_vary_a_little_pass_a_gate(tmp_path):
