@@ -16,7 +16,7 @@ from syncscope.exporters._narrow import Narrow
 from syncscope.model.answer import Answer, Decision
 from syncscope.model.memory import MemoryUse
 from syncscope.model.report import Report
-from syncscope.model.trace import Trace
+from syncscope.model.trace import StepLengths, Trace
 from syncscope.model.uses import StepUses, Use
 
 SUFFIX = ".txt"
@@ -126,6 +126,13 @@ def summary(report: Report, width: int, whole: bool = True) -> Iterator[tuple[st
         yield "lean", Text(f"without what recording itself costs, {spared}")
 
 
+def _of_those_timed(bare: StepLengths) -> str:
+    """In how many steps it is so, of how many that were timed."""
+    if not (gone := bare.get("left_out", 0)):
+        return f"{bare['steps']} steps"
+    return f"{bare['steps']} of {bare['steps'] + gone} steps, without those that warmed up or were much longer"
+
+
 def _of_steps(report: Report, width: int, whole: bool) -> Iterator[tuple[str, Text]]:
     """How long steps are: as recorded, without a recorder, and as they are replayed."""
     if report.steps:
@@ -139,7 +146,7 @@ def _of_steps(report: Report, width: int, whole: bool) -> Iterator[tuple[str, Te
     if bare and (whole or abs(bare["median_ns"] - recorded_step) > APART * recorded_step):
         low, high = figures.time(bare["low_ns"]), figures.time(bare["high_ns"])
         median = figures.time(bare["median_ns"])
-        took = f"a step took {median} in the median ({low} to {high} in {bare['steps']} steps)"
+        took = f"a step took {median} in the median ({low} to {high} in {_of_those_timed(bare)})"
         busier = bare["median_ns"] > recorded_step
         why = "when the machine was slower" if busier else "which is the program's own step"
         yield "untraced", Text(f"{took}, not recorded, at another time, {why}")

@@ -137,7 +137,10 @@ def test_an_untraced_length_changes_nothing_of_what_was_measured():
         alone.device_busy,
     )
     assert timed.saving_step < alone.saving_step
-    assert "870 us" in row(timed, "untraced")
+    assert "(860 us to 880 us in 5 steps)" in row(timed, "untraced")
+    known["left_out"] = 1
+    told = row(summarize(replace(trace, meta={**trace.meta, "untraced": known})), "untraced")
+    assert "in 5 of 6 steps, without those that warmed up or were much longer" in " ".join(told.split())
     assert "without what the recorder took" in " ".join(row(timed, "savings").split())
 
 
