@@ -42,7 +42,7 @@ LARGE = 8 << 20  # bytes of file from which the reading shows its progress
     "-o",
     "--output",
     metavar="OUT",
-    help="Write there; the suffix chooses the format. Of many, a folder, or a list: all.json.",
+    help="Write there; the suffix chooses the format. Of many, a folder (of pages, without --format), or a list: all.json.",
 )
 @click.option(
     "--source",
@@ -131,8 +131,8 @@ def command(
     if not any(name.endswith(_left_behind.SUFFIX) for name in files):
         _left_behind.offer(_left_behind.RECENT)
 
-    exporter, name = chosen(format_, output)
     paths = _traces.traces(files)
+    exporter, name = chosen(format_ or ("html" if _is_folder_of_pages(output, paths) else None), output)
     each = source or steps or pinned or no_price or verified
     most_of = {"most_syncs": max_reads_per_step, "most_saving": max_price, "most_wait": None}
     asked = sum(limit is not None for limit in most_of.values())
@@ -292,6 +292,13 @@ def _as_jobs(
         echo(f"each alone, for {error.message}\n", err=True)
     told = {path for where, own in found.items() if where not in none for path in own}
     return [path for path in newest if path not in told], codes
+
+
+def _is_folder_of_pages(output: str | None, paths: Sequence[str]) -> bool:
+    """Whether what is written is a folder and has pages, if no format is named: so it is of many without a suffix."""
+    if output is None:
+        return False
+    return output.endswith("/") or os.path.isdir(output) or (len(paths) > 1 and not Path(output).suffix)
 
 
 def chosen(format_: str | None, output: str | None) -> tuple[ModuleType, str]:

@@ -82,6 +82,16 @@ def test_one_file_holds_the_list_that_is_printed(many: Path) -> None:
     assert "5 recordings do not go into one file, all.html" in err
 
 
+def test_a_name_without_a_suffix_is_a_folder_of_pages_for_many_and_no_format_for_one(many: Path) -> None:
+    for name in ("pages", "more/"):
+        assert outcome("runs", "-o", name)[0] == 0
+        assert {path.name for path in Path(name).iterdir()} >= {"a-run.html", "index.html"}
+    assert outcome("runs/a/run.json.gz", "-o", "pages")[0] == 0, "into a folder that is there"
+    assert Path("pages", "run.html").exists()
+    code, _, err = outcome("runs/a/run.json.gz", "-o", "one")
+    assert (code, "one does not say which format is wanted" in err) == (2, True)
+
+
 def test_files_of_one_name_are_told_apart_by_their_folders_and_the_table_is_shown(many: Path) -> None:
     code, out, _ = outcome("runs", "--format", "markdown", "-o", "two.d/")
     assert code == 0

@@ -161,11 +161,12 @@ def test_what_is_said_of_many_recordings_alike_is_said_once(folder):
     assert err.endswith("limits: 5 not judged\n")
 
 
-def test_a_folder_of_pages_has_one_of_the_job_and_an_index_that_leads_to_all(folder):
+@pytest.mark.parametrize("form", [("--format", "html"), ()], ids=["html", "nothing said"])
+def test_a_folder_of_pages_has_one_of_the_job_and_an_index_that_leads_to_all(folder, form):
     """Eight pages of ranks were written, and none of the job, of which the help speaks."""
     ranks(folder / "runs" / "job")
     kineto.save(recording("other.py"), folder / "runs" / "index.json")
-    code, _, err = outcome("runs", "--format", "html", "-o", "pages")
+    code, _, err = outcome("runs", *form, "-o", "pages")
     made = ["job-job.html", "worker0.html", "worker1.html", "index-1.html", "index.html"]
     assert (code, sorted(err.split())) == (0, sorted(" ".join(f"wrote pages/{name}" for name in made).split()))
     shown = model(folder / "pages" / "index.html")["table"]
