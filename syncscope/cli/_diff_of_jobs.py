@@ -58,6 +58,24 @@ def job_in(name: str) -> JobFolder | None:
     return JobFolder(name, {number: path for number, _, path in told}, max(world for _, world, _ in told))
 
 
+def refuse_one_rank(name: str, job: JobFolder) -> None:
+    """That a folder has one rank alone of such a job; nothing of others.
+
+    Raises:
+        UserError: it has.
+    """
+    from syncscope.cli import _traces
+    from syncscope.kineto import header
+
+    found = _traces.below(name)[0] if os.path.isdir(name) else []
+    told = header.rank(found[0]) if len(found) == 1 else None
+    if told is not None and told[0] in job.traces:
+        raise UserError(
+            f"{visible(name)} holds rank {told[0]} alone, and {visible(job.name)} {len(job.traces)} ranks of one job",
+            f"record them all, or name that rank there, too: {visible(job.traces[told[0]])}",
+        )
+
+
 def diff_jobs(
     before: JobFolder,
     after: JobFolder,

@@ -70,7 +70,8 @@ def command(
     from syncscope.errors import UserError
 
     format_ = _formats.plain(format_, output, FORMATS)
-    if (one := _diff_of_jobs.job_in(before)) is not None and (other := _diff_of_jobs.job_in(after)) is not None:
+    one, other = map(_diff_of_jobs.job_in, (before, after))
+    if one is not None and other is not None:
         _outputs.spare([output], [*one.traces.values(), *other.traces.values()])
         return _diff_of_jobs.diff_jobs(one, other, most, format_, output, most_slower, most_new, expect)
     if expect is not None:
@@ -78,6 +79,9 @@ def command(
             f"{_expected.EXPECT} counts the ranks of a job, and these are not two jobs",
             "name the two folders that hold the ranks",
         )
+    for job, name in ((one, after), (other, before)):
+        if job is not None:
+            _diff_of_jobs.refuse_one_rank(name, job)
     for name in (before, after):
         refuse_unreadable_rank(name, most)
     before, after = newest(before), newest(after)

@@ -94,7 +94,10 @@ def test_ranks_that_only_one_job_has_are_named(tmp_path):
     one, two = job(tmp_path / "one", 1, 1, 1), job(tmp_path / "two", 1, 1, world=3)
     assert "Only the first job has rank 2." in diff(one, two).stdout
     (tmp_path / "two" / "worker1.pt.trace.json").unlink()
-    assert isinstance(diff(one, two).exception, UserError), "one rank alone is no job"
+    for told in (diff(one, two), diff(two, one)):
+        assert isinstance(told.exception, UserError), "one rank alone is no job"
+        assert told.exception.message == f"{two} holds rank 0 alone, and {one} 3 ranks of one job"
+        assert told.exception.hint.endswith(f"{one}/worker0.pt.trace.json")
 
 
 def test_many_ranks_are_compared_by_many_processes(tmp_path):
