@@ -83,8 +83,8 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
 
 def _as_called(target: ast.expr, fact: Fact) -> Fact:
     """What a network gives beside others is only guessed to be a tensor where it is called a size: `x, sizes = net(y)`."""
-    unsure = fact.kind is TENSOR and fact.confidence == 2 and isinstance(target, ast.Name)
-    return fact.but(confidence=1) if unsure and conventions.is_size(target.id) else fact
+    unsure = fact.kind is TENSOR and fact.confidence == 2
+    return fact.but(confidence=1) if unsure and conventions.is_size(name_of(target)) else fact
 
 
 def _is_guess(fact: Fact) -> bool:
