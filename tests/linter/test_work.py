@@ -18,12 +18,10 @@ import pytest
 PROGRAMS = Path(__file__).parents[2] / "benchmarks" / "programs"
 FIRST = "dcgan.py"  # imports what is imported later, which is not counted
 COUNTED = ("ctc_speech.py", "dqn.py", "gcn_cora.py", "nanogpt.py", "sac.py", "simclr.py", "triplet_mining.py")
-CALLS = 35.0  # for a node of their trees: 34 by Python 3.11, 36 by those after it
-PARSED = 1.26  # times of their text
-MORE, LESS = (
-    1.12,
-    0.85,
-)  # of what is known: a change that does less still writes down what it does, so that it is not lost
+CALLS = 39.6  # for a node of their trees: 38.6 by Python 3.11, 40.7 by 3.13
+PARSED = 1.25  # times of their text
+# of what is known: a change that does less still writes down what it does, so that it is not lost
+MORE, LESS = 1.06, 0.9
 
 COUNT = """
 import ast, json, os, sys
