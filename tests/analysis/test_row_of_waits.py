@@ -76,4 +76,4 @@ def test_a_report_of_twice_the_reads_takes_twice_the_work():
         read = [("launch", 0, MS), ("read", 57, 0), ("work", 2 * MS)]
         return recorded([[*read * times, ("launch", 0, 6 * MS), ("work", 2 * MS)]] * 8)
 
-    assert grows_at_most(summarize, 48, made=read_so_often, times=2.5)
+    assert grows_at_most(summarize, 20, made=read_so_often, times=2.5)
