@@ -70,6 +70,24 @@ def outcome(*args: str) -> tuple[int, str, str]:
 def ranks(folder: Path, numbers: tuple[int, ...] = (0, 1), world: int = 2) -> None:
     """A recording of each of these ranks of a job."""
     for rank in numbers:
-        kept = recording("train.py")
-        meta = kept.meta | {"rank": rank, "world_size": world}
-        kineto.save(replace(kept, meta=meta), folder / f"worker{rank}.pt.trace.json")
+        kineto.save(moved(recording("train.py"), rank=rank, world_size=world), folder / f"worker{rank}.pt.trace.json")
+
+
+def moved(trace: Trace, **meta: object) -> Trace:
+    return replace(trace, meta=trace.meta | meta)
+
+
+def late_job(folder: Path, lates: tuple[int, ...]) -> None:
+    """Each rank comes to its collective so many ns after the first one, in each step of 10 ms."""
+    for rank, late in enumerate(lates):
+        events = [
+            e if e.kind is not Kind.COPY else
+            replace(e, kind=Kind.KERNEL, name="ncclDevKernel_AllReduce", start=e.start + late, duration=3 * MS - late, bytes=-1)
+            for e in recording("train.py")
+        ]  # fmt: skip
+        kineto.save(moved(Trace.of(events), rank=rank, world_size=len(lates)), folder / "job" / f"{rank}.json")
+
+
+def asked(*args: str) -> Result:
+    """`syncscope ranks` of these."""
+    return CliRunner(env={"COLUMNS": "100"}).invoke(commands, ["ranks", *args], standalone_mode=False)
