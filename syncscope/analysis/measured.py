@@ -20,7 +20,8 @@ def with_measured(report: Report, verified: Mapping[str, Any] | None) -> Report:
     """The report with what was found: lines have answers that are measured, and so has all, as far as it was measured."""
     if verified is None:
         return report
-    lines = tuple(_line(line, verified["fixes"]) for line in report.lines)
+    equal = f"equal, bit for bit{in_steps(verified.get('compared_steps'))}"
+    lines = tuple(_line(line, verified["fixes"], equal) for line in report.lines)
     return replace(_with_answer(report, verified), lines=lines, verified=verified)
 
 
@@ -41,14 +42,19 @@ def _with_answer(report: Report, verified: Mapping[str, Any]) -> Report:
     return replace(report, answer=replace(report.answer, decision=Decision.TRY, why=why, doubt=why))
 
 
-def _line(line: Line, fixes: Sequence[Mapping[str, Any]]) -> Line:
-    """The line with what was measured of its fix, of several the one that saves most."""
+def in_steps(compared: int | None) -> str:
+    """In how many steps values were compared, behind what they are; "" where nobody knows."""
+    return f", in the {compared} step{'s' * (compared != 1)} compared" if compared else ""
+
+
+def _line(line: Line, fixes: Sequence[Mapping[str, Any]], equal: str) -> Line:
+    """The line with what was measured of its fix, of several the one that saves most. `equal` says of how much values are."""
     here = [
         fix for fix in fixes if line.place and fix["line"] == line.place.line and _same(fix["path"], line.place.path)
     ]
     known = [fix for fix in here if fix["low"] is not None and fix["values"] in GOOD]
     if known:
-        return replace(line, answer=_answer(min(known, key=lambda fix: fix["ratio"]), line.answer))
+        return replace(line, answer=_answer(min(known, key=lambda fix: fix["ratio"]), line.answer, equal))
     if refused := [fix for fix in here if fix["values"] == "changed"]:
         why = f"its rewrite was tried, and refused: {refused[0]['why']}"
         before = line.answer or Answer(Decision.UNKNOWN)
@@ -56,11 +62,11 @@ def _line(line: Line, fixes: Sequence[Mapping[str, Any]]) -> Line:
     return line
 
 
-def _answer(fix: Mapping[str, Any], before: Answer | None) -> Answer:
+def _answer(fix: Mapping[str, Any], before: Answer | None, equal: str) -> Answer:
     """What to do about a line, by what its rewrite saves of a step."""
     share, low, high = 1 - fix["ratio"], 1 - fix["high"], 1 - fix["low"]
     decision = _decision(fix)
-    values = "equal, bit for bit" if fix["values"] == "equal" else "within what its text says"
+    values = equal if fix["values"] == "equal" else "within what its text says"
     ends = f"{fix['low']:.3f} to {fix['high']:.3f}"
     why = f"measured: with its rewrite a step is {fix['ratio']:.3f} ({ends}) of what it was, and values are {values}"
     if decision is Decision.TRY:

@@ -13,6 +13,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from syncscope.analysis.measured import in_steps
 from syncscope.cli._console import console, echo, paints, rewrites
 from syncscope.cli._diff_words import QUOTE
 from syncscope.exporters._diff import unified
@@ -273,15 +274,13 @@ def _why_open(found: Verification) -> str:
 def known_without_time(found: Verification) -> str:
     """What is known where a processor cannot tell the time."""
     waits = f"of {found.reads_before or 0:.3g} waits a step {found.reads_after or 0:.3g} are left"
-    same = f"equal, bit for bit{_in_steps(found)}" if found.values == "equal" else "as the text of the fixes says"
+    same = (
+        f"equal, bit for bit{in_steps(found.steps_of_values)}"
+        if found.values == "equal"
+        else "as the text of the fixes says"
+    )
     time = f"time is not decidable here{_why_open(found)}: on a quiet GPU `syncscope verify {visible(found.program)}`"
     return f"What is known: {waits}, and values are {same}; {time}.{_would_show(found)}"
-
-
-def _in_steps(found: Verification) -> str:
-    """In how many steps values were compared; "" where nobody knows."""
-    steps = found.steps_of_values
-    return f", in the {steps} step{'s' * (steps != 1)} compared" if steps else ""
 
 
 def _may_be(ratio: Ratio) -> str:
@@ -302,7 +301,7 @@ def _would_show(found: Verification) -> str:
     times = found.times_the_steps
     if found.drifts:
         more = "more steps would not show it: equal versions surely differ, as steps change by themselves here"
-    elif found.same is not None and not found.same.is_bounded:
+    elif found.lacks_turns_of_the_same:
         more = "more turns would bound that"
     elif times > MOST_TIMES:
         more = "no number of steps that anybody waits for would show it; a machine with nothing else to do may"
@@ -384,7 +383,7 @@ def _in_one_sentence(found: Verification) -> str:
         return "No fix is left." if found.refused else said
     if found.gains:
         same = {
-            "equal": f"the values are the same, bit for bit{_in_steps(found)}",
+            "equal": f"the values are the same, bit for bit{in_steps(found.steps_of_values)}",
             "within": "the values are as the text of the fixes says",
         }
         words = same.get(found.values or "", "") if found.fixes else f"the values are {found.values}"

@@ -47,6 +47,7 @@ class _Result(msgspec.Struct):
     runs: int
     notes: list[str]
     fixes: list[_Fix]
+    compared_steps: int | None = None  # earlier versions did not write it
 
 
 def verified(text: bytes) -> dict[str, Any]:

@@ -67,19 +67,27 @@ class Budget:
         found, budget = self.runs.found, self.runs.settings.budget
         made = found.ratio.turns if found.ratio is not None else 0
         needed = timing.turns_that_decide(found.ratio, self.runs.in_one)
+        if made >= timing.FEWEST and found.lacks_turns_of_the_same:
+            return (
+                f"four times the time, `--budget {self._four_times()}m`, bounds how far equal versions differ, likely"
+            )
         if found.is_in_the_noise and made >= timing.FEWEST:
             needed = made * found.times_the_steps
         if made >= timing.FEWEST and MOST_TIMES * made < needed and (found.is_in_the_noise or needed < math.inf):
             self._named = 0
             return "no larger budget that anybody waits for decides, if steps vary as these did; a quieter machine may"
         if made < timing.FEWEST or not made < needed < math.inf:
-            self._named = max(self._named, math.ceil(4 * budget / 60))
-            return f"four times the time, `--budget {self._named}m`, makes the interval about half as wide"
+            return f"four times the time, `--budget {self._four_times()}m`, makes the interval about half as wide"
         seconds = budget + (needed - made) * found.spent.get(TURNS, budget) / made
         return (
             f"some {needed:.0f} turns in place of {made} decide, if they vary as these did: "
             f"`--budget {self.enough(seconds)}m`; fewer do where nothing else runs"
         )
+
+    def _four_times(self) -> int:
+        """The minutes of four times the budget, named from now on."""
+        self._named = max(self._named, math.ceil(4 * self.runs.settings.budget / 60))
+        return self._named
 
     def forewarning(self) -> str:
         """That what is left after the first run will hardly decide, and what would; "" where it may."""

@@ -189,6 +189,11 @@ class Verification:
         return (widest / gain) ** 2 if gain > 0 and math.isfinite(widest) else math.inf
 
     @property
+    def lacks_turns_of_the_same(self) -> bool:
+        """Whether a gain is not shown only since equal versions had too few turns to bound how far they differ."""
+        return self.is_in_the_noise and not self.drifts and self.same is not None and not self.same.is_bounded
+
+    @property
     def drifts(self) -> bool:
         """Whether equal versions surely differ: steps change by themselves, and a gain may be hidden in that."""
         return self.same is not None and (self.same.gains or self.same.loses)

@@ -90,3 +90,14 @@ def test_rewrites_that_gained_nothing_are_no_ground_to_say_fix(folder):
     said = said_with(folder, {**WHOLE, **nothing, "fixes": [{**FIX, **nothing, "kept": False}]})
     assert "answer try" in said
     assert "its rewrites were tried, and with them a step is 1.000 (0.990 to 1.010) of what it was" in said
+
+
+@pytest.mark.parametrize(("compared", "said"), [(8, "bit for bit, in the 8 steps compared"), (None, "bit for bit")])
+def test_of_equal_values_it_is_said_in_how_many_steps(folder, compared, said):
+    """A result that an earlier version wrote does not say."""
+    alone = {"ratio": 0.55, "low": 0.5, "high": 0.6, "values": "equal", "line": 7, "path": "project/train.py"}
+    result = {**WHOLE, "compared_steps": compared, "fixes": [{**FIX, **alone}]}
+    (folder / "result.json").write_text(json.dumps(result))
+    command = ["report", "run.pt.trace.json.gz", "--verified", "result.json", "--format", "json"]
+    lines = json.loads(CliRunner().invoke(commands, command).stdout)["lines"]
+    assert any(str(line["answer"]).count(f"values are equal, {said}'") for line in lines if line["answer"]), lines

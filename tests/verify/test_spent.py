@@ -1,15 +1,17 @@
 """What the time of a verification goes to."""
 
+import math
 import time
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from syncscope.cli._verified import summary
+from syncscope.cli._verified import summary, verdict
 from syncscope.verify.budget import Budget
-from syncscope.verify.results import Verification, as_object
+from syncscope.verify.results import EQUAL, Verification, as_object
 from syncscope.verify.spent import IMPORTS, OTHER, READING, TURNS, Seconds
 from syncscope.verify.timing import Ratio
 
@@ -84,3 +86,15 @@ def test_what_a_warning_names_is_more_than_was_given(budget: float, spent: float
 def test_in_the_end_it_is_said_what_would_decide(ratio: Ratio, said: str) -> None:
     found = Verification("train.py", steps=12, ratio=ratio, spent={TURNS: 100.0}, starting=10.0)
     assert said in begun(240, 239, 24, found).shortage()
+
+
+def test_what_the_verdict_and_the_note_say_of_more_turns_is_one_thing() -> None:
+    """ "More turns would bound that" stood beside "no larger budget that anybody waits for decides"."""
+    few = Verification(
+        "train.py", steps=12, ratio=Ratio(0.9, 0.86, 0.94, 9), same=Ratio(0.88, 0.0, math.inf, 4), values=EQUAL
+    )
+    assert "more turns would bound that" in verdict(few)
+    assert begun(240, 239, 24, few).shortage().endswith("`--budget 16m`, bounds how far equal versions differ, likely")
+    apart = replace(few, same=Ratio(0.89, 0.84, 0.95, 9))
+    assert "more steps would not show it: equal versions surely differ" in verdict(apart)
+    assert "no larger budget that anybody waits for decides" in begun(240, 239, 24, apart).shortage()
