@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncscope import files
-from syncscope.cli import _merged, _outputs, _overview, _targets
+from syncscope.cli import _jobs, _merged, _outputs, _overview, _targets
 from syncscope.cli._console import console, echo
 from syncscope.cli._merged import unread
 from syncscope.errors import UserError
@@ -50,7 +50,7 @@ class Delivery:
         self._merged = _merged.Merged() if several and of_findings and not self._each else None
         self._opened: Path | None = None  # the folder that a viewer is given, once there is something in it
         self._listed = name == "json" and (self._one or (output is None and (several or listed)))
-        self._names = _targets.names(paths) if self._each else {}
+        self._names = _targets.names(paths, _jobs.numbers(paths)) if self._each else {}
         if output is not None and not self._writes:  # what writes a folder of its own takes names that are free
             _outputs.spare([self._place(path) for path in paths], paths)
             if self.pages and several:

@@ -93,12 +93,12 @@ def keep(found: Comparison, before: str, after: str, most: int, output: str) -> 
 def on_page(found: Comparison, before: str, after: str) -> dict[str, Any]:
     """What a page shows of two recordings side by side."""
     from syncscope.analysis.steps import counted_time
-    from syncscope.exporters import stem
+    from syncscope.exporters._called import title
 
     def steps(report: Report) -> list[float | None]:
         return [ms(length) for length in counted_time(report.steps)[-1]] if report.steps else []
 
-    names = {"before_name": stem(before), "after_name": stem(after), "words": sentence(found)}
+    names = {"before_name": title(before), "after_name": title(after), "words": sentence(found)}
     lengths = {"before_steps_ms": steps(found.before), "after_steps_ms": steps(found.after)}
     return as_object(found) | names | lengths
 

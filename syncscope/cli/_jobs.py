@@ -47,6 +47,11 @@ def _rank(path: str) -> tuple[int, int] | None:
     return told if told is not None and told[1] > 1 else None
 
 
+def numbers(paths: Sequence[str]) -> dict[str, int]:
+    """The rank of each of these files that is one of several of a job, as far as it says so."""
+    return {path: told[0] for path in paths if (told := _rank(path)) is not None}
+
+
 def _made(path: str) -> tuple[int, str]:
     """When a trace was made: by its name, else by its file."""
     found = WHEN.search(path)

@@ -12,6 +12,7 @@ from syncscope.cli._busy import busy_share
 from syncscope.cli._console import console
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import stem
+from syncscope.exporters._called import told_apart
 from syncscope.model.answer import Decision
 from syncscope.model.words import visible
 
@@ -139,13 +140,19 @@ def legend(unmarked: bool) -> list[str]:
 
 def _names(rows: Sequence[AtAGlance], most: int) -> list[str]:
     """What the recordings are called below the folder that holds all of them: where that is longer than `most`, and one lies
-    alone in a folder, by that folder, as its own name mostly is a machine, a process and a time."""
+    alone in a folder, by that folder. What a profiler has named is called by its folder, and by its rank or time if others lie
+    there."""
     if any("://" in one.path for one in rows):
         return [stem(one.path) for one in rows]
     folders = [os.path.dirname(os.path.abspath(one.path)) for one in rows]
     above = os.path.commonpath(folders)
     inside = [os.path.relpath(folder, above) for folder in folders]
-    whole = [os.path.normpath(os.path.join(at, stem(one.path))) for at, one in zip(inside, rows, strict=True)]
+    given = told_apart([one.path for one in rows], {one.path: one.rank for one in rows if one.rank is not None})
+    own = [given.get(one.path, stem(one.path)) for one in rows]
+    whole = [
+        stem(one.path) if not name and at == os.curdir else os.path.normpath(os.path.join(at, name))
+        for at, name, one in zip(inside, own, rows, strict=True)
+    ]
     alone = [at != os.curdir and inside.count(at) == 1 for at in inside]
     return [at if len(name) > most and is_ else name for at, name, is_ in zip(inside, whole, alone, strict=True)]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from syncscope.exporters import _stacks as stacks
-from syncscope.exporters import stem
+from syncscope.exporters._called import title
 from syncscope.model.report import Report
 from syncscope.model.trace import Table
 
@@ -30,7 +30,7 @@ def export(report: Report) -> str:
     return json.dumps(
         {
             "$schema": SCHEMA,
-            "name": stem(report.name) or "syncscope",
+            "name": title(report.name),
             "exporter": "syncscope",
             "activeProfileIndex": 0,
             "shared": {"frames": [frame(one) for one in frames]},

@@ -26,8 +26,9 @@ import numpy as np
 from syncscope import files, kineto
 from syncscope.errors import UserError
 from syncscope.exporters import _figures as figures
-from syncscope.exporters import html, stem
+from syncscope.exporters import html
 from syncscope.exporters._apart import apart
+from syncscope.exporters._called import rank_of, run_of
 from syncscope.exporters._fit import fit
 from syncscope.exporters._owners import with_owners
 from syncscope.exporters._scalars import Point, event_file
@@ -86,13 +87,6 @@ def _progress(report: Report, folder: Path) -> Path:
     file = place / f"events.out.tfevents.{int(origin):010d}.{before:06d}.syncscope"
     files.write(file, event_file(points, origin))
     return file
-
-
-def run_of(name: str) -> str:
-    """The run that a file belongs to: the folder of one laid out as here, else its own name."""
-    path = Path(name.replace("\\", "/"))
-    is_ours = re.fullmatch(r".+_\d+\.\d+\.pt\.trace\.json(\.gz)?", path.name)
-    return (path.parent.name if is_ours else "") or stem(path.name) or "syncscope"
 
 
 def how_to_open(folder: Path) -> str:
@@ -231,9 +225,3 @@ def of_rank(name: str, trace: Trace) -> str:
     """The name with the rank, where the recording is one of several of a job: `train-rank3`."""
     rank = rank_of(trace)
     return name if rank is None else f"{name}-rank{rank}"
-
-
-def rank_of(trace: Trace) -> int | None:
-    """The rank, where the recording is one of several of a job."""
-    many = isinstance(size := trace.meta.get("world_size"), int) and size > 1
-    return trace.meta.get("rank") if many else None

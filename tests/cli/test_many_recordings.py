@@ -55,7 +55,32 @@ def test_a_name_that_does_not_fit_is_that_of_the_folder_of_its_own(many: Path) -
     found = [name for name in rows(outcome("runs")[1]) if name != "recording"]
     assert "finetune_lm" in found
     assert "a/run" in found
-    assert len(found) == len(set(found)) == 8, "of two in one folder each keeps its own name"
+    assert len(found) == len(set(found)) == 8
+    assert "digits/2026-11-29T05-57-51Z" in found, "of two in one folder each is called by its time"
+
+
+@pytest.mark.parametrize(
+    ("apart", "told"),
+    [
+        pytest.param([{"rank": n, "world_size": 2} for n in (0, 1)], ["rank0", "rank1"], id="ranks"),
+        pytest.param([{}, {}], ["process10", "process11"], id="processes of one second"),
+    ],
+)
+def test_what_a_profiler_named_is_called_by_what_people_know(
+    folder: Path, apart: list[dict[str, int]], told: list[str]
+) -> None:
+    """`vm_10.1764600000000000000` says nothing to who made it."""
+    for n, meta in enumerate(apart):
+        trace = recording("train.py")
+        named = replace(trace, meta=trace.meta | meta)
+        kineto.save(named, folder / "runs" / "train" / f"vm_{10 + n}.17646000000000000{n}0.pt.trace.json")
+    code, out, err = outcome("runs", "-o", "pages/")
+    assert code == 0
+    assert list(rows(out)) == ["recording", *told]
+    assert {path.name for path in Path("pages").iterdir()} >= {f"train-{name}.html" for name in told}, err
+    for n, meta in enumerate(apart):
+        page = Path("pages", f"train-{told[n]}.html").read_text()
+        assert f"<title>{f'train, rank {n}' if meta else 'train'}</title>" in page
 
 
 def test_all_prints_each_of_them_above_the_table(many: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from typing import Any
 
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import json as as_json
-from syncscope.exporters import stem, terminal
+from syncscope.exporters import terminal
+from syncscope.exporters._called import rank_of, title
 from syncscope.exporters._source_frame import line_of, shown
 from syncscope.model.durations import ms
 from syncscope.model.memory import MemoryUse
@@ -26,7 +26,7 @@ def model(report: Report) -> dict[str, Any]:
     return {
         **as_json.as_object(report),
         "page": {
-            "title": title(report.name),
+            "title": title(report.name, rank_of(report.trace) if report.trace else None),
             "recorded": " · ".join(
                 filter(None, (when(report), terminal.recorded(report.trace) if report.trace else ""))
             ),
@@ -51,15 +51,6 @@ def further(report: Report) -> list[str]:
     narrowed = terminal.narrowed(report, not report.further) if report.lines else ""
     job = f"This is {report.of_a_job}." if report.of_a_job else ""
     return [said for said in (f"{narrowed[:1].upper()}{narrowed[1:]}." * bool(narrowed), report.further, job) if said]
-
-
-def title(name: str) -> str:
-    """What was recorded, as a person would call it: the folders of a run, for a file is named after host, process and time."""
-    parts = [part for part in name.replace("\\", "/").split("/") if part]
-    if parts and re.fullmatch(r".+_\d+\.\d+\.pt\.trace\.json(\.gz)?", parts[-1]) and len(parts) > 1:
-        return "/".join(parts[-3:-1] if parts[-2] == "syncscope" else parts[-2:-1])
-    known: str = stem(name)
-    return known or "syncscope"
 
 
 def when(report: Report) -> str:
