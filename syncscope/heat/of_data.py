@@ -28,8 +28,10 @@ def on_host(function: ProjectFunction) -> bool:
 
 @kept(MANY)  # asked whenever a method is run, of the classes of several files in turns
 def _holds_data(cls: Class) -> bool:
-    """Whether a class is one of data sets by its name, or that of one that it derives from: `DatasetForNoise(BaseDataset)`."""
+    """Whether a class is one of data sets, or picks their rows, by its name, or that of one that it derives from:
+    `DatasetForNoise(BaseDataset)`, `Balanced(torch.utils.data.Sampler)`."""
     kin = ancestry(cls)
     named = (*(each.name for each in kin), *outside(cls))
-    of_data = picks_rows(cls.name, cls.methods) or any(name.endswith(conventions.DATA_CLASSES) for name in named)
+    methods = [name for each in kin for name in each.methods]
+    of_data = any(picks_rows(name, methods) or name.endswith(conventions.DATA_CLASSES) for name in named)
     return of_data and not any(map(by_code.keeps_on_device, kin))

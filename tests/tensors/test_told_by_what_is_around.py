@@ -145,6 +145,27 @@ CASES = {
             def sample(self):
                 return self.seen[torch.randint(0, len(self), (32,))]
     """,
+    "what picks rows of a data set, whatever it is called": """
+        class Balanced(torch.utils.data.Sampler):
+            def __init__(self, weights, count, seed):
+                self.weights, self.count = torch.as_tensor(weights), count
+                self.generator = torch.Generator().manual_seed(seed)
+
+            def __iter__(self):
+                drawn = torch.multinomial(self.weights, self.count, True, generator=self.generator)
+                yield from drawn.tolist()
+
+        class OfEach(Balanced):
+            def first(self, kind):
+                return (self.weights == kind).nonzero()[0].item(), self.weights.cpu()
+
+        class Anchors:
+            def __init__(self, weights):
+                self.weights = torch.as_tensor(weights)
+
+            def __iter__(self):
+                yield from torch.multinomial(self.weights, 3).tolist()  # waits: tolist  # waits: ocl_fallback
+    """,
     "a loader behind what logs it, shows how far it is, or was named": """
         class Progress:
             def __init__(self, name, over):
