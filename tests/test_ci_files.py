@@ -18,6 +18,8 @@ from click.testing import CliRunner
 
 from syncscope import kineto
 from syncscope.cli import commands
+from syncscope.linter.files import SUFFIXES
+from syncscope.linter.source import C_SUFFIXES
 from syncscope.model.trace import Kind, Trace
 
 ROOT = Path(__file__).parents[1]
@@ -156,6 +158,29 @@ def test_the_hooks_for_pre_commit_are_commands_of_ours(machine):
     for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text()):
         code, said = machine(f"{hook['entry']} src/train.py", WAITS)
         assert code == 1, said
+
+
+def test_the_hooks_for_pre_commit_are_given_every_kind_of_file_that_is_linted():
+    """It has types for Python and notebooks, and none for `.cl`: such files came to no hook."""
+    hooks = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+    for name in ("syncscope", "syncscope-fix"):
+        assert hooks[name]["types_or"] == ["python", "jupyter"]
+        assert "files" not in hooks[name], "pre-commit asks for both"
+    assert "types_or" not in hooks["syncscope-opencl"]
+    given = [ending for ending in SUFFIXES if re.search(hooks["syncscope-opencl"]["files"], f"src/scale{ending}")]
+    assert given == [*C_SUFFIXES]
+    assert {*SUFFIXES} - {*given} == {".py", ".pyw", ".ipynb"}
+
+
+def test_the_hook_for_opencl_reads_a_kernel_that_waits_for_nobody(machine):
+    (hook,) = [one for one in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text()) if "opencl" in one["id"]]
+    kernel = machine.project / "src" / "sum.cl"
+    kernel.write_text(
+        "__kernel void sum(__global float *a, __local float *b) {\n  int i = get_local_id(0);\n"
+        "  if (i < 8)\n    barrier(CLK_LOCAL_MEM_FENCE);\n  a[i] = b[i];\n}\n"
+    )
+    code, said = machine(f"{hook['entry']} src/sum.cl", "import torch\n")
+    assert code == 1, said
 
 
 def workflow(named: str) -> list[dict[str, object]]:
