@@ -19,8 +19,9 @@ from syncscope.errors import UserError
 from syncscope.linter import config, engine, own_rules, rulesets, trust
 from syncscope.linter.files import excluded
 from syncscope.linter.fixing import edited
+from syncscope.linter.lsp_actions import QuickFix, told_apart
 from syncscope.linter.lsp_documents import Document, fixed, of_notebook, of_text
-from syncscope.model.finding import Edit, Finding, Safety
+from syncscope.model.finding import Finding, Safety
 from syncscope.project.folders import located
 from syncscope.rules import page_address, sections
 
@@ -153,16 +154,14 @@ class Server(LanguageServer):
             ):
                 yield document, finding
 
-    def action(
-        self, document: Document, finding: Finding, title: str, edits: Iterable[Edit], preferred: bool = False
-    ) -> lsp.CodeAction:
+    def action(self, offer: QuickFix) -> lsp.CodeAction:
         """Edits as something the user can choose; what is preferred an editor may make unasked."""
         return lsp.CodeAction(
-            title=title,
+            title=offer.title,
             kind=lsp.CodeActionKind.QuickFix,
-            diagnostics=[self.diagnostic(document, finding)],
-            edit=lsp.WorkspaceEdit(changes=document.changes(edits, self.workspace.position_codec)),
-            is_preferred=preferred,
+            diagnostics=[self.diagnostic(offer.document, finding) for finding in offer.findings],
+            edit=lsp.WorkspaceEdit(changes=offer.document.changes(offer.edits, self.workspace.position_codec)),
+            is_preferred=offer.preferred,
         )
 
     def fix_all(self, uri: str, kind: str) -> lsp.CodeAction | None:
@@ -268,7 +267,8 @@ def server() -> Server:
         uri, only = params.text_document.uri, params.context.only
         found: list[lsp.CodeAction | None] = []
         if asked_for(lsp.CodeActionKind.QuickFix.value, only):
-            found += quick_fixes(ls, uri, params.range)
+            offers = told_apart([*quick_fixes(ls, uri, params.range)], ls.workspace.position_codec)
+            found += [ls.action(offer) for offer in offers]
         if asked_for(FIX_ALL, only):
             found.append(ls.fix_all(uri, FIX_ALL))
         elif asked_for(FIX_NOTEBOOK, only):
@@ -278,18 +278,18 @@ def server() -> Server:
     return serve
 
 
-def quick_fixes(ls: Server, uri: str, wanted: lsp.Range) -> Iterator[lsp.CodeAction]:
+def quick_fixes(ls: Server, uri: str, wanted: lsp.Range) -> Iterator[QuickFix]:
     """The fix of each finding there, and a comment that lets it stand."""
     for document, finding in ls.at(uri, wanted):
         for fix in (finding.fix, finding.fix.also) if finding.fix else ():
             if fix is not None:
                 changes = f": {fix.words}" if fix.words else ""
                 title, safe = f"{fix.title} ({fix.standing}{changes})", fix.tier is Safety.SAFE
-                yield ls.action(document, finding, title, fix.edits, preferred=safe and fix is finding.fix)
+                yield QuickFix(title, document, (finding,), tuple(fix.edits), safe and fix is finding.fix)
         if finding.rule not in config.BUILT_IN:
             edits = engine.additions(document.source, {finding.place.line: [finding.rule]}, "")
             if edited(document.source, edits):
-                yield ls.action(document, finding, f"allow {finding.rule} here", edits)
+                yield QuickFix(f"allow {finding.rule} here", document, (finding,), tuple(edits))
 
 
 def told(finding: Finding, ls: Server) -> str:

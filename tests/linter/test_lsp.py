@@ -224,7 +224,7 @@ def test_all_safe_fixes_at_once_are_those_of_the_command(door, talk):
             assert await editor.actions(uri, EVERYWHERE, "source.organizeImports") == []
             kinds = {one.kind for one in await editor.actions(uri, EVERYWHERE, "quickfix")}
             assert kinds == {lsp.CodeActionKind.QuickFix}
-            assert len(await editor.actions(uri, EVERYWHERE)) == 5  # two fixes, two comments, all at once
+            assert len(await editor.actions(uri, EVERYWHERE)) == 4  # a fix of both, two comments, all at once
 
     talk(scene)
 
@@ -365,5 +365,41 @@ def test_a_file_of_opencl_c_has_its_findings_its_fix_and_its_comment(door, talk)
         assert "while (as_int(old) != as_int(assumed));" in made(LOOP, fix.edit.changes[uri])
         allow = offered["allow float-compare-and-swap here"].edit.changes[uri]
         assert "assumed);  // syncscope: allow[float-compare-and-swap]\n" in made(LOOP, allow)
+
+    talk(scene)
+
+
+ALIKE = """\
+import torch
+
+
+def loss(x: torch.Tensor, y: torch.Tensor):
+    return x[x > 0].mean(), y[y > 0].mean()
+
+
+def forward(x: torch.Tensor):
+    return x[x > 1].mean()
+"""
+
+
+def test_no_two_actions_at_a_place_are_called_alike_and_none_is_there_twice(door, talk):
+    """Two of one title were two of one rule in a line, or of the lines that were chosen: nobody could tell which is which."""
+    door.write("pyproject.toml", "[tool.syncscope.lint]\nall = true\n")
+    path = door.write("step.py", ALIKE)
+
+    async def scene(editor: Editor) -> None:
+        uri = editor.open(path, ALIKE)
+        await editor.published.get()
+        one_line = lsp.Range(lsp.Position(4, 0), lsp.Position(4, 60))
+        titles = [one.title for one in await editor.actions(uri, one_line)]
+        assert len(set(titles)) == len(titles)
+        reduced = [title for title in titles if title.startswith("reduce all")]
+        assert [title.rpartition(", ")[2] for title in reduced] == ["`x[x > 0]`", "`y[y > 0]`"]
+        assert titles.count("allow boolean-mask-read here") == 1, "a comment stands for all of its line"
+        offered = await editor.actions(uri, EVERYWHERE, "quickfix")
+        titles = [one.title for one in offered]
+        assert len(set(titles)) == len(titles)
+        allows = {one.title: len(one.diagnostics) for one in offered if one.title.startswith("allow")}
+        assert allows == {f"allow boolean-mask-read here, line {line}": many for line, many in ((5, 2), (9, 1))}
 
     talk(scene)
