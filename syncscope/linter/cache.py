@@ -91,10 +91,10 @@ class Cache:
                 self._entries = kept.entries
                 steps.known = kept.steps | steps.known
 
-    def key(self, path: str, raw: bytes, config: Config) -> str:
-        """What must be equal for an answer to hold."""
+    def key(self, path: str, raw: bytes, config: Config, named: bool = False) -> str:
+        """What must be equal for an answer to hold; of a file that was `named` more is said."""
         own = self._hashes[os.path.abspath(path)] = digest(raw)
-        return digest(f"{path}\n{own}\n{config}\n{self._rules(config.rules)}".encode("utf-8", "surrogatepass"))
+        return digest(f"{path}\n{own}\n{config}\n{named}\n{self._rules(config.rules)}".encode("utf-8", "surrogatepass"))
 
     def get(self, path: str, key: str) -> Checked | None:
         """The answer, if it still holds."""

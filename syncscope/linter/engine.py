@@ -110,18 +110,18 @@ def check(path: str, raw: bytes, config: Config, named: bool = False) -> Checked
     except SyntaxError as error:
         found = unparsable(path, error, SourceFile(path, raw, raw))
         return shown(path, [found] if config.wants(found.rule) else [], config)
-    return check_source(source, config)
+    return check_source(source, config, named=named)
 
 
 @any_code()
-def check_source(source: SourceFile, config: Config, apart: bool = False) -> Checked:
-    """What there is to say of this text; lines have fixes `apart` for whoever tries each by itself.
+def check_source(source: SourceFile, config: Config, apart: bool = False, named: bool = False) -> Checked:
+    """What there is to say of this text; lines have fixes `apart` for whoever tries each by itself. `named` as in `check`.
 
     Everything that is hidden is hidden before its reasons are written out and a rewrite is tried: these are what costs.
     """
     ASKED.clear()
     own_rules.FAILED.clear()
-    told = Told([], {}) if isinstance(source, CFile) else of_python(source, config)
+    told = Told([], {}) if isinstance(source, CFile) else of_python(source, config, named)
     said, view = told.findings, told.view
     comments: list[suppressions.Comment] = []
     if speaks_of_opencl(source.path, source.code) and not any(f.rule == "syntax-error" for f in said):
@@ -173,8 +173,8 @@ class Told:
     view: View | None = None
 
 
-def of_python(source: SourceFile, config: Config) -> Told:
-    """What the rules say of a file of Python, with what is needed to mend it."""
+def of_python(source: SourceFile, config: Config, named: bool = False) -> Told:
+    """What the rules say of a file of Python, with what is needed to mend it. `named` as in `check`."""
     path = source.path
     said, here = [], {}
     if isinstance(source, Notebook):
@@ -182,8 +182,6 @@ def of_python(source: SourceFile, config: Config) -> Told:
     try:
         tracked = project_of(config)
         tree = tracked.parsed(path, source.code).tree
-        if not isinstance(source, Notebook):
-            compile(tree, path, "exec", dont_inherit=True)  # of what can be parsed some is no Python yet
         found = sites(source.code, path, tracked, tree)
         wide = width(folder_around(path)) if found else 0
         project = OfProject(
@@ -202,6 +200,9 @@ def of_python(source: SourceFile, config: Config) -> Told:
         for site, finding in asked(source, found, view, config):
             said.append(finding)
             here[id(finding)] = site
+        if not isinstance(source, Notebook) and (named or shown(path, said, config).findings):
+            # Of what can be parsed some is no Python yet. To know costs half as much as parsing, and most files show nothing.
+            compile(tree, path, "exec", dont_inherit=True)
         return Told(said, here, view)
     except SyntaxError as error:
         return Told([unparsable(path, error, source)], {})

@@ -165,7 +165,7 @@ def _looked_up(job: Job, store: Cache | None) -> Done | _Weighed:
         return Done(Checked(job.path, problem=f"{job.path}: {error.strerror}"))
     if engine.is_silent(job.path, raw, job.config, job.named):
         return Done(Checked(job.path, unread=True))
-    key = store.key(job.path, raw, job.config)
+    key = store.key(job.path, raw, job.config, job.named)
     answer = store.get(job.path, key)
     return Done(answer) if answer else _Weighed(job, len(raw), key)
 

@@ -392,3 +392,10 @@ def test_what_can_be_parsed_and_is_no_python_is_a_finding(door, code, line):
     door.write("train.py", code)
     ran = door("lint", "train.py")
     assert (ran.code, ran.lines) == (1, [("train.py", line, "syntax-error")])
+
+
+def test_of_a_folder_that_is_asked_of_files_of_which_something_would_be_shown(door):
+    broken = "import torch\n\n\ndef f(x: torch.Tensor):\n    continue\n\n\n"
+    door.write("pkg/shown.py", broken + "def step(x: torch.Tensor):\n    return x.sum().item()\n")
+    door.write("pkg/silent.py", broken + "def step(x: torch.Tensor):\n    return x.sum()\n")
+    assert door("lint", "--all", "pkg").lines == [("pkg/shown.py", 5, "syntax-error")]
