@@ -142,6 +142,12 @@ def _refusal(trace: Trace, launched: Launches, kinds: set[int]) -> tuple[str, st
     """Why nothing can be judged, what to do about it, and whether the device's work is all there."""
     if trace.meta.get("cut"):
         return "it is cut off before the end of its events", "copy it once more, or read more of it (--max-size)", False
+    if trace.meta.get("damaged"):
+        return (
+            "its gzip data is damaged, and nobody knows how much of what came out of it is right",
+            "copy it once more",
+            False,
+        )
     if (error := trace.meta.get("ended_by")) and Kind.STEP not in kinds:
         return f"{error} ended the program before its first step", "mend that, and record again", True
     if (why := trace.meta.get("ended_early")) and Kind.STEP not in kinds:

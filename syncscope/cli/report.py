@@ -207,6 +207,9 @@ def _not_whole(report: Report, path: str) -> UserError | None:
     if meta.get("cut"):
         said = f"{path} is cut off before the end of its events: the report is of what came before"
         return UserError(said, "copy it once more, or read more of it (--max-size)")
+    if meta.get("damaged"):
+        said = f"{path} is damaged: the report is of what could be unpacked"
+        return UserError(said, "copy it once more")
     if meta.get("torn"):
         said = f"{path} has not all that stands before its events: what device and which rank it is of may be missing"
         return UserError(said, "copy it once more")

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from syncscope.errors import UserError
-from syncscope.kineto.source import opened, pieces
+from syncscope.kineto.source import Unpacking, opened, pieces
 
 HEAD = 1 << 20  # bytes of unpacked text in which it must stand; torch writes it before the events
 JOB = re.compile(r'"distributedInfo"\s*:\s*(?=\{)')
@@ -36,14 +36,14 @@ def _begins(head: bytes) -> bool:
 def is_other_json(path: str | os.PathLike[str]) -> bool:
     """Whether a file is something else in JSON, comments included. Of one that is empty, cut off, packed wrongly or no text
     nobody can say that: it may have been a recording."""
-    text, notes = b"", list[str]()
+    text, how = b"", Unpacking()
     try:
         with opened(path) as (_, file):
-            for piece in pieces(file, notes, HEAD):
+            for piece in pieces(file, how, HEAD):
                 text += piece
     except (UserError, OSError):
         return False
-    if notes or text.lstrip()[:1] not in (b"{", b"[", b"/") or b"\0" in text:
+    if how.notes or text.lstrip()[:1] not in (b"{", b"[", b"/") or b"\0" in text:
         return False
     try:
         text.decode()
@@ -76,7 +76,7 @@ def _head(path: str | os.PathLike[str]) -> bytes:
     text = b""
     try:
         with opened(path) as (_, file):
-            for piece in pieces(file, []):
+            for piece in pieces(file, Unpacking()):
                 text += piece
                 if len(text) >= HEAD or b'"traceEvents"' in text:
                     break

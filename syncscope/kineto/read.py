@@ -47,7 +47,7 @@ def read(source: str | os.PathLike[str] | bytes | BinaryIO, most: int = MOST) ->
     columns = Columns(scan.head)
     with files.opened(source) as (name, file), _uncollected():
         seen = 0
-        for events, text in scan.batches(files.pieces(file, scan.notes, most), name):
+        for events, text in scan.batches(files.pieces(file, scan.unpacking, most), name):
             columns.add(events, text)
             seen += len(events)
             if seen > most // SMALLEST:  # events of a few bytes each: a bomb, which would take more memory than text
@@ -61,6 +61,8 @@ def read(source: str | os.PathLike[str] | bytes | BinaryIO, most: int = MOST) ->
     trace = columns.trace(scan.notes)
     if scan.cut:
         trace.meta["cut"] = True
+    if scan.unpacking.damaged:
+        trace.meta["damaged"] = True
     if scan.torn:
         trace.meta["torn"] = True
     if not len(trace) and lost:

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from syncscope.errors import UserError
+from syncscope.kineto.source import Unpacking
 
 BATCH = 1 << 18  # bytes of JSON decoded at once: what comes of them stays in the caches until it is in columns
 LARGEST = 16 << 20  # bytes in which at least one whole event must lie, and that the keys beside the events may take
@@ -122,8 +123,13 @@ class Scan:
     first_lost: int = -1  # byte offset in the JSON text
     cut: bool = False  # the text ends before the list of events does
     torn: bool = False  # what stands before the list is not whole
-    notes: list[str] = field(default_factory=list)
+    unpacking: Unpacking = field(default_factory=Unpacking)
     _offset: int = 0
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be said of how it was read."""
+        return self.unpacking.notes
 
     def batches(self, pieces: Iterator[bytes], name: str) -> Iterator[tuple[list[JsonEvent], bytes]]:
         """Events as they come, each batch with its text (a JSON list, for `times`).
@@ -178,8 +184,8 @@ class Scan:
             searched = len(text)
             if (text and text[:1] != b"{") or len(text) > LARGEST:
                 break
-        if not text and self.notes:  # of a packed file nothing could be unpacked
-            raise UserError(f"{name} cannot be unpacked: {self.notes[0].partition(';')[0]}", "copy it once more")
+        if not text and self.unpacking.failure:
+            raise UserError(f"{name} cannot be unpacked: {self.unpacking.failure}", "copy it once more")
         kind = "is empty" if not text else "has no list of traceEvents"
         hint = "is it a trace of torch.profiler (export_chrome_trace) or of syncscope?"
         if text[:1] == b"{" and len(text) <= LARGEST and not text.rstrip().endswith(b"}"):

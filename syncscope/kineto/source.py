@@ -7,6 +7,7 @@ import io
 import os
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import BinaryIO, cast
 
 from syncscope.errors import UserError
@@ -55,15 +56,30 @@ def _remote(url: str) -> BinaryIO:
         raise UserError(f"{url}: {error}", "install the package that fsspec asks for, or copy the file here") from None
 
 
-def pieces(file: BinaryIO, notes: list[str], most: int | None = None) -> Iterator[bytes]:
-    """The text of the file, unpacked where it is gzip; what cannot be unpacked is left out and said in `notes`, and so is what
-    lies beyond `most` bytes of text."""
+@dataclass
+class Unpacking:
+    """What is to be said of how a file was read, and why what is packed in it did not come out whole: "" where it did. Where it
+    is `damaged`, what came out may be wrong, too."""
+
+    notes: list[str] = field(default_factory=list)
+    failure: str = ""
+    damaged: bool = False
+
+    def failed(self, why: str, damaged: bool) -> None:
+        """Nothing more comes out of it; what did is used."""
+        self.failure, self.damaged = why, damaged
+        self.notes.append(f"{why}; what could be unpacked is used")
+
+
+def pieces(file: BinaryIO, how: Unpacking, most: int | None = None) -> Iterator[bytes]:
+    """The text of the file, unpacked where it is gzip; what cannot be unpacked is left out, and so is what lies beyond `most`
+    bytes of text: `how` says so."""
     read = 0
-    for piece in _pieces(file, notes):
+    for piece in _pieces(file, how):
         read += len(piece)
         if most is not None and read > most:
             yield piece[: len(piece) - (read - most)]
-            notes.append(f"{too_much(most)}; what came before is used")
+            how.notes.append(f"{too_much(most)}; what came before is used")
             return
         yield piece
 
@@ -73,17 +89,17 @@ def too_much(most: int) -> str:
     return f"the recording holds more than {most / (1 << 30):.3g} GiB of text (--max-size takes more)"
 
 
-def _pieces(file: BinaryIO, notes: list[str]) -> Iterator[bytes]:
+def _pieces(file: BinaryIO, how: Unpacking) -> Iterator[bytes]:
     first = file.read(PIECE)
     if first[:2] == GZIP:
-        yield from _unpacked(first, file, notes)
+        yield from _unpacked(first, file, how)
         return
     while first:
         yield first
         first = file.read(AT_ONCE)
 
 
-def _unpacked(packed: bytes, file: BinaryIO, notes: list[str]) -> Iterator[bytes]:
+def _unpacked(packed: bytes, file: BinaryIO, how: Unpacking) -> Iterator[bytes]:
     inflate = zlib.decompressobj(31)
     while packed:
         before = inflate.copy()
@@ -91,7 +107,7 @@ def _unpacked(packed: bytes, file: BinaryIO, notes: list[str]) -> Iterator[bytes
             text = inflate.decompress(packed, AT_ONCE)  # a bomb unpacks to a thousand times as much
         except zlib.error as error:
             yield _last_words(before, packed)
-            notes.append(f"the gzip data is damaged ({error}); what came before is used")
+            how.failed(f"the gzip data is damaged ({error})", damaged=True)
             return
         if text:
             yield text
@@ -101,13 +117,13 @@ def _unpacked(packed: bytes, file: BinaryIO, notes: list[str]) -> Iterator[bytes
             if not packed:
                 return
             if packed[:2] != GZIP:
-                notes.append("what follows the gzip data is not gzip and was left out")
+                how.notes.append("what follows the gzip data is not gzip and was left out")
                 return
             inflate = zlib.decompressobj(31)
         else:
             packed = inflate.unconsumed_tail or file.read(PIECE)
     yield inflate.flush()
-    notes.append("the gzip data ends too early; what came before is used")
+    how.failed("the gzip data ends too early", damaged=False)
 
 
 def _last_words(inflate: zlib._Decompress, packed: bytes) -> bytes:

@@ -149,7 +149,7 @@ def own_meta(told: Any) -> Meta:
         **dict.fromkeys(("notes", "devices", "programs"), list),
         **dict.fromkeys(("recorder", "host", "backend", "ended_by", "ended_early", "stands_for"), str),
         **dict.fromkeys(("clocks", "unknown", "lines", "groups"), dict),
-        **dict.fromkeys(("cut", "torn"), bool),
+        **dict.fromkeys(("cut", "damaged", "torn"), bool),
     }
     known = told.items() if isinstance(told, dict) else ()
     meta: dict[str, Any] = {key: value for key, value in known if isinstance(value, types.get(key, object))}

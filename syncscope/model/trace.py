@@ -116,6 +116,7 @@ class Meta(TypedDict, total=False):
     recorder: str  # "syncscope" where it is our own
     host: str
     cut: bool  # its file ends before its list of events does
+    damaged: bool  # what is packed in its file fails its check
     torn: bool  # what stands before that list is not whole
     ended_early: str  # why the recording ended before the program did, though it was to go on
     ended_by: str  # the error, or signal, of the program's own that ended what was recorded

@@ -139,6 +139,22 @@ def test_a_recording_that_is_cut_off_cannot_be_judged(folder):
     assert "Not in it" not in told, "what the cut took may have had it"
 
 
+def test_a_recording_whose_packed_data_is_damaged_cannot_be_judged(folder):
+    """One bit of a file that was copied badly: its text may still be JSON, with another figure in it."""
+    packed = bytearray((folder / "run.pt.trace.json.gz").read_bytes())
+    packed[-6] ^= 1  # of the sum over all that is packed
+    (folder / "flip.json.gz").write_bytes(packed)
+    for limit in ((), ("--max-syncs-per-step", "99")):
+        code, out, err = outcome("flip.json.gz", *limit)
+        assert code == 2
+        assert "holds" not in err
+        assert "its gzip data is damaged" in " ".join((out + err).split())
+    compared = run("diff", "run.pt.trace.json.gz", "flip.json.gz", "--max-new-syncs", "0")
+    assert compared.return_value == 2
+    assert "its gzip data is damaged" in compared.output
+    assert json.loads(outcome("flip.json.gz", "--format", "json")[1])["coverage"]["enough"] is False
+
+
 def test_how_often_a_step_waits_is_not_told_of_a_recording_that_is_cut_off(folder):
     """Of five steps the last two are gone, with what waited in them."""
     path = cut(folder, 0.6)
