@@ -135,7 +135,7 @@ def refuse(trace: Trace, name: str) -> None:
     found = coverage_of(trace, launched, 0)
     found = of_whole_steps(found, () if found.refusal else marked(trace, launched))
     if found.refusal:
-        raise UserError(f"{name} cannot be judged: {found.refusal}", found.hint)
+        raise UserError(f"{name} cannot be judged: {found.refusal}", found.hint, name)
 
 
 def _refusal(trace: Trace, launched: Launches, kinds: set[int]) -> tuple[str, str, bool]:

@@ -46,7 +46,7 @@ class Merged:
 def unread(path: str, error: UserError, shown: bool) -> Report:
     """That a recording cannot be read: of a format that shows limits apart as one of these that cannot be judged, else as a
     finding."""
-    said = error.message if path in error.message else f"{path}: {error.message}"
+    said = error.message if error.tells_of(path) else f"{path}: {error.message}"
     words = f"{said}; {error.hint}" if error.hint else said
     if shown:
         return Report(name=path, limits=(Limit("recording", None, words, path),))

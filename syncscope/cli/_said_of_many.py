@@ -34,7 +34,7 @@ class SaidOfMany:
 
     def error(self, path: str, error: UserError) -> None:
         """What is wrong with this recording."""
-        self._errors.setdefault((error.message, error.hint), []).append("" if path in error.message else path)
+        self._errors.setdefault((error.message, error.hint), []).append("" if error.tells_of(path) else path)
 
     def unread(self, path: str, error: UserError, limits: int) -> None:
         """Why nothing can be said of this recording, nor of so many limits that it was to be held to."""

@@ -173,7 +173,9 @@ def command(
         try:
             report = read(path, source, steps, not no_price, most, pinned)
             if report.coverage is not None and report.coverage.empty:
-                raise UserError(f"{path} is no recording of a program: {report.coverage.refusal}", report.coverage.hint)
+                raise UserError(
+                    f"{path} is no recording of a program: {report.coverage.refusal}", report.coverage.hint, path
+                )
             of = f"{visible(path)}: " if len(paths) > 1 else ""
             alone = path not in of_jobs
             given = list(_gate.limits(report, max_reads_per_step, max_price, pinned)) if alone else []
@@ -206,13 +208,13 @@ def _not_whole(report: Report, path: str) -> UserError | None:
     meta = report.trace.meta if report.trace is not None else {}
     if meta.get("cut"):
         said = f"{path} is cut off before the end of its events: the report is of what came before"
-        return UserError(said, "copy it once more, or read more of it (--max-size)")
+        return UserError(said, "copy it once more, or read more of it (--max-size)", path)
     if meta.get("damaged"):
         said = f"{path} is damaged: the report is of what could be unpacked"
-        return UserError(said, "copy it once more")
+        return UserError(said, "copy it once more", path)
     if meta.get("torn"):
         said = f"{path} has not all that stands before its events: what device and which rank it is of may be missing"
-        return UserError(said, "copy it once more")
+        return UserError(said, "copy it once more", path)
     return None
 
 

@@ -67,5 +67,5 @@ def read(source: str | os.PathLike[str] | bytes | BinaryIO, most: int = MOST) ->
         trace.meta["torn"] = True
     if not len(trace) and lost:
         hint = "is it a trace of torch.profiler (export_chrome_trace) or of syncscope? If so, record or copy it again"
-        raise UserError(f"{name} holds no whole event ({scan.notes[-1]})", hint)
+        raise UserError(f"{name} holds no whole event ({scan.notes[-1]})", hint, name)
     return once(trace).visible()

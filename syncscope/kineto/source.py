@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO, cast
 
-from syncscope.errors import UserError
+from syncscope.errors import UserError, naming
 
 PIECE = 1 << 16  # bytes read from a packed file at once
 AT_ONCE = 1 << 18  # bytes of JSON: as many as are decoded together
@@ -19,7 +19,8 @@ GZIP = b"\x1f\x8b"
 
 @contextlib.contextmanager
 def opened(source: str | os.PathLike[str] | bytes | BinaryIO) -> Iterator[tuple[str, BinaryIO]]:
-    """A name for messages and an open binary file: of a path, an fsspec URL, the bytes themselves or a file.
+    """A name for messages, in each that is raised inside, and an open binary file: of a path, an fsspec URL, the bytes
+    themselves or a file.
 
     Raises:
         UserError: it cannot be opened.
@@ -31,8 +32,13 @@ def opened(source: str | os.PathLike[str] | bytes | BinaryIO) -> Iterator[tuple[
         yield str(getattr(source, "name", "the trace")), source
         return
     name = os.fspath(source)
+    with naming(name), _file(name) as file:
+        yield name, file
+
+
+def _file(name: str) -> BinaryIO:
     try:
-        file = _remote(name) if "://" in name else open(name, "rb")  # noqa: SIM115  closed below
+        return _remote(name) if "://" in name else open(name, "rb")
     except FileNotFoundError:
         raise UserError(f"{name}: no such file", "give the .json or .json.gz that torch.profiler wrote") from None
     except IsADirectoryError:
@@ -41,8 +47,6 @@ def opened(source: str | os.PathLike[str] | bytes | BinaryIO) -> Iterator[tuple[
         ) from None
     except OSError as error:
         raise UserError(f"{name}: {error.strerror or error}", "check the path and the permissions") from None
-    with file:
-        yield name, file
 
 
 def _remote(url: str) -> BinaryIO:

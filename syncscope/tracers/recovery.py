@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from syncscope.errors import UserError, in_words
+from syncscope.errors import UserError, in_words, naming
 from syncscope.model.trace import Kind, Trace
 from syncscope.tracers import python_events, record_file
 from syncscope.tracers.process_recording import assemble, cut, known_sources
@@ -43,19 +43,20 @@ def recover_file(path: Path) -> Trace:
     Raises:
         UserError: it cannot be read.
     """
-    try:
-        process = int(record_file.read(path).header["pid"])
-        trace = recover(path.parent, f"syncscope-{process}-")
-    except UserError:
-        raise
-    except Exception as error:  # cut off anywhere
-        raise UserError(
-            f"{path} cannot be read as a recording: {in_words(error)}", "keep it, and report that as a bug"
-        ) from error
-    if trace is None:
-        raise UserError(
-            f"{path} holds no recording", f"it should be called syncscope-{process}-...{record_file.SUFFIX}"
-        )
+    with naming(str(path)):
+        try:
+            process = int(record_file.read(path).header["pid"])
+            trace = recover(path.parent, f"syncscope-{process}-")
+        except UserError:
+            raise
+        except Exception as error:  # cut off anywhere
+            raise UserError(
+                f"{path} cannot be read as a recording: {in_words(error)}", "keep it, and report that as a bug"
+            ) from error
+        if trace is None:
+            raise UserError(
+                f"{path} holds no recording", f"it should be called syncscope-{process}-...{record_file.SUFFIX}"
+            )
     return trace
 
 

@@ -312,3 +312,18 @@ def test_a_recording_that_was_packed_twice_is_said_to_be(many: Path) -> None:
     path.write_bytes(gzip.compress(path.read_bytes()))
     code, _, err = outcome(str(path))
     assert (code, "is packed by gzip twice" in err, "gunzip" in err) == (2, True, True)
+
+
+def test_a_recording_that_is_called_as_a_word_of_what_is_said_is_named_beside_it(folder: Path) -> None:
+    """`step` stands in "--max-syncs-per-step": of the two it was taken for the one that is named already."""
+    whole = recording("train.py")
+    for name in ("step", "quiet"):
+        kineto.save(whole.take(whole.kind != Kind.STEP), folder / name)
+    for form in ("terminal", "junit"):
+        code, out, err = outcome("step", "quiet", "--max-syncs-per-step", "3", "--format", form)
+        assert code == 2
+        assert "step, quiet: --max-syncs-per-step 3 cannot be judged" in err, out
+    (folder / "step").write_text("[]")
+    _, out, err = outcome("step", "quiet", "--format", "concise")
+    assert out.count("step is no recording of a program") == 1
+    assert "step: step" not in out + err
