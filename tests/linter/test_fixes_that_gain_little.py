@@ -97,10 +97,11 @@ WORTH_A_LOOK, SAFE = "y[y < 0.5] = y.mean()", "y = y * torch.zeros(3).to(y.devic
         (WORTH_A_LOOK, "kept", True),
         (WORTH_A_LOOK, "clipped", False),
         (WORTH_A_LOOK, "halved", False),
-        (SAFE, "clipped", True),
+        (SAFE, "model.shrink", True),
+        (SAFE, "clipped", False),
     ],
 )
-def test_what_a_called_function_waits_for_stays_beside_a_fix_that_takes_a_look(door, changed, called, fixed):
+def test_what_a_called_function_waits_for_stays_beside_a_fix(door, changed, called, fixed):
     door.write("lib/__init__.py", "")
     door.write("lib/solve.py", SOLVE)
     door.write("lib/train.py", CALLS.format(changed=changed, called=called))
@@ -132,8 +133,9 @@ def {name}(y: torch.Tensor):
     [
         ("_evened", "model.head(y)", WORTH_A_LOOK, True),
         ("_evened", "y = model.head(y)[(y > 1).nonzero()]", WORTH_A_LOOK, False),
-        ("_evened", "y = model.head(y)[(y > 1).nonzero()]", SAFE, True),
-        ("evened", "y = model.head(y)[(y > 1).nonzero()]", WORTH_A_LOOK, True),
+        ("_evened", "y = model.head(y)[(y > 1).nonzero()]", SAFE, False),
+        ("_evened", "model.head(y)", SAFE, True),
+        ("evened", "y = model.head(y)[(y > 1).nonzero()]", WORTH_A_LOOK, False),
         ("_evened", "if model.slow: y = model.head(y)[(y > 1).nonzero()]; y = _evened(y)", WORTH_A_LOOK, False),
         ("_evened", "model.keep = _evened", WORTH_A_LOOK, True),
     ],

@@ -1,9 +1,8 @@
-"""Fixes beside waits that stay: where as many of a function's waits stay as go, a step takes as long as before, nearly.
+"""Fixes beside waits that stay: unless many times as many go as stay, a step takes as long as before, nearly.
 
-The device still runs empty wherever the host waits in the same pass, and what could be asked for earlier is little. A fix of
-one wait of two is a line to be read and reviewed for what nobody measures; one of three of four is another matter. What a
-called function waits for counts as if it stood there, and so does what waits around each call of a function, beside fixes that
-need a look: a safe one is soon made.
+The device still runs empty wherever the host waits in the same pass, and what could be asked for earlier is little: a fix of
+one wait of two, safe as it may be, is a line to be read and reviewed for what nobody measures. What a called function waits for
+counts as if it stood there, and so does what waits around each call of a function, and around those of its callers.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.callees import callee
 from syncscope.codemod.enclosure import LOOPS
+from syncscope.heat.by_name import by_name
 from syncscope.linter.overlaps import Overlaps
 from syncscope.linter.source import DEEPEST
 from syncscope.linter.worth import by_default
@@ -31,25 +31,29 @@ from syncscope.model.ops import VALUES, Op
 from syncscope.rules import Function, View
 
 _Place = tuple[ast.AST, ast.AST]  # a function, and the loop over steps in it, or the function again
-_MANY, _DEEPEST = 4, 2  # as how many waits one in a loop counts, and in how many loops within one another
+_MANY, _DEEPEST = 8, 2  # as how many waits one in a loop counts, and in how many loops within one another
+_ENOUGH = 4  # times as many waits have to go as stay for a step to be shorter, whatever the device still runs empty for
 _FARTHEST = 3  # calls within calls that are followed
 _SELDOM = frozenset((Reason.SOMETIMES, Reason.DELAYED, Reason.UNGIVEN, Reason.RARE, Reason.CHECKED))
 _PASSES = PASSES | {Reason.LOOP}
-_NEEDED = frozenset((Op.CONDITION, Op.CPU, Op.NUMPY, Op.ASARRAY))
-"""What waits for a value that is needed there: in another file, where nobody asks what mends it, all the same."""
+_NEEDED = frozenset((Op.CONDITION, Op.CPU, Op.NUMPY, Op.ASARRAY, Op.NONZERO, Op.ARGWHERE, Op.UNIQUE, Op.NMS))
+"""What waits for a value, or for positions, that are needed there: in another file, where nobody asks what mends it, all the
+same."""
 
 
 class _Wait(NamedTuple):
-    """A wait that stays: where it is, as a fix beside it says, what of the function comes by it, and how often in a pass."""
+    """A wait that stays: where it is, as a fix beside it says, what of the function comes by it, how often in a pass, and
+    whether in each."""
 
     said: str
     node: ast.AST
     weight: int
+    sure: bool = True
 
 
 def as_often(cases: Sequence[FixAmongWaits], states: Mapping[int, Finding], view: View) -> dict[Fix, str]:
-    """Why steps gain little by some of these fixes: as many waits stay in the same passes as go. `states` has what is said of
-    each site, by its `id`."""
+    """Why steps gain little by some of these fixes: too many waits stay in the same passes for what goes. `states` has what is
+    said of each site, by its `id`."""
     made = {
         case.fix: own
         for case in cases
@@ -73,12 +77,10 @@ def as_often(cases: Sequence[FixAmongWaits], states: Mapping[int, Finding], view
             if _stays(each, left, function, passes)
             and all(written_again(edit, each, view.code) for edit in gone.of(each.span))
         ]
-        called = list[_Wait]()
-        if any(fix.safety is not Safety.SAFE for fix in fixes):
-            called += _in_calls(function, passes, left, view)
-            called += _around_calls(function, left, view) if passes is function.scope else ()
-        if staying or called:
-            found |= _few(fixes, staying, called, function, passes)
+        staying += _in_calls(function, passes, left, view)
+        staying += _around_calls(function, left, view, ()) if passes is function.scope else ()
+        if staying:
+            found |= _few(fixes, staying, function, passes)
     return found
 
 
@@ -112,17 +114,22 @@ def _stays_elsewhere(site: Site) -> bool:
     return needed and counts(site) and site.heat.reason not in FOLLOWS | _SELDOM
 
 
-def _around_calls(function: Function, left: Mapping[int, Finding], view: View) -> Sequence[_Wait]:
-    """The waits that stay around the calls of a function that its file alone makes, of that call around which the fewest do."""
+def _around_calls(
+    function: Function, left: Mapping[int, Finding], view: View, within: tuple[Function, ...]
+) -> Sequence[_Wait]:
+    """The waits that stay around the calls of a function that steps make in its file, of that call around which the fewest do,
+    and around those of its callers; none where a call by its name may mean another."""
     scope = function.scope
-    if not isinstance(scope, ast.FunctionDef):
+    if not isinstance(scope, ast.FunctionDef) or len(within) > _FARTHEST:
         return ()
-    own = scope.name.startswith("_") or view.class_around(scope) is not None
+    calls = _calls(view).get(id(scope), [])
+    known = {id(call) for _, call in calls}
+    if scope.name != "forward" and any(id(call) not in known for call in view.calls.get(scope.name, ())):
+        return ()
     found: list[list[_Wait]] = []
-    for call in view.calls.get(scope.name, ()) if own else ():
-        caller = view.of(view.callers.get(call, view.tree))
-        if caller is function or caller.depth > DEEPEST or callee(view, caller, call) is not function:
-            return ()
+    for caller, call in calls:
+        if caller is function or caller in within or not _may_run(caller, view):
+            continue
         passes = caller.loop(call) or caller.scope
         beside = [
             _Wait(f"line {each.place.line}", each.node, _weight(caller, each.node, passes))
@@ -130,30 +137,58 @@ def _around_calls(function: Function, left: Mapping[int, Finding], view: View) -
             if _stays(each, left, caller, passes)
         ]
         beside += (each for each in _in_calls(caller, passes, left, view) if each.node is not call)
-        found.append([each for each in beside if _may_meet(each.node, call, caller)])
-    fewest = min(found, key=lambda waits: sum(each.weight for each in waits), default=[])
+        beside = _met(beside, [call], caller)
+        if passes is caller.scope:
+            beside += _around_calls(caller, left, view, (*within, function))
+        found.append(beside)
+    fewest = min(found, key=_counted, default=[])
     return [each._replace(node=scope) for each in fewest]
+
+
+def _may_run(caller: Function, view: View) -> bool:
+    """Whether a function may run in a step: something that waits there does, or its name and that of its class say so."""
+    scope = caller.scope
+    if any(site.heat.hot for site in caller.sites):
+        return True
+    if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    cls = view.class_around(scope)
+    methods = [each.name for each in cls.body if isinstance(each, ast.FunctionDef)] if cls is not None else []
+    return by_name(scope.name, cls.name if cls is not None else "", methods).hot
+
+
+def _calls(view: View) -> dict[int, list[tuple[Function, ast.Call]]]:
+    """The calls in a file of functions that it defines, by the `id` of what they run, with the function around each."""
+    return view.once("calls of its functions", lambda: _resolved(view))
+
+
+def _resolved(view: View) -> dict[int, list[tuple[Function, ast.Call]]]:
+    found: dict[int, list[tuple[Function, ast.Call]]] = defaultdict(list)
+    for call, around in view.callers.items():
+        caller = view.of(around)
+        called = callee(view, caller, call) if caller.depth <= DEEPEST else None
+        if called is not None and not called.elsewhere and called.depth <= DEEPEST:
+            found[id(called.scope)].append((caller, call))
+    return found
 
 
 def _few(
     fixes: Mapping[Fix, Sequence[Site]],
     staying: Sequence[_Wait],
-    called: Sequence[_Wait],
     function: Function,
     passes: ast.AST,
 ) -> dict[Fix, str]:
-    """Those of the fixes in some passes beside which as much stays there, or in what is `called`, as all of them mend."""
+    """Those of the fixes in some passes beside which so much stays that what all of them mend is not many times as much."""
     found: dict[Fix, str] = {}
     for fix, own in fixes.items():
-        around = staying if fix.safety is Safety.SAFE else (*staying, *called)
-        beside = [each for each in around if any(_may_meet(each.node, site.node, function) for site in own)]
+        beside = _met(staying, [site.node for site in own], function)
         gone = 0
         for other, sites in fixes.items():
             met = [site for site in sites if any(_may_meet(site.node, each.node, function) for each in own)]
             gone += sum(_weight(function, site.node, passes) for site in met)
             gone -= _left(other, met[0], function, passes) if met else 0
-        if beside and gone <= sum(each.weight for each in beside):
-            found[fix] = f"{beside[0].said} waits as often, and stays"
+        if beside and gone <= _counted(beside):
+            found[fix] = f"{beside[0].said} waits in the same step, and stays"
     return found
 
 
@@ -202,6 +237,24 @@ def _stays(site: Site, left: Mapping[int, Finding], function: Function, passes: 
     if passes not in function.around(site.node):
         return False
     return not any(judge(said, site, function) for judge in by_default.JUDGES)
+
+
+def _met(waits: Sequence[_Wait], nodes: Sequence[ast.AST], function: Function) -> list[_Wait]:
+    """Those of some waits that one call may come by that comes by one of these nodes; surely, unless a test lies between."""
+    ways = [dict(arms_around(function, node)) for node in nodes]
+    found = []
+    for wait in waits:
+        arms = dict(arms_around(function, wait.node))
+        meets = [way for way in ways if all(way.get(test, second) is second for test, second in arms.items())]
+        if meets:
+            sure = wait.sure and any(arms.keys() <= way.keys() for way in meets)
+            found.append(wait._replace(sure=sure))
+    return found
+
+
+def _counted(waits: Sequence[_Wait]) -> int:
+    """How many waits have at least to go for a step to be shorter: many times as many as are sure to stay."""
+    return sum(wait.weight * (_ENOUGH if wait.sure else 1) for wait in waits)
 
 
 def _may_meet(node: ast.AST, other: ast.AST, function: Function) -> bool:
