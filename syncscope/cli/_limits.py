@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope.cli._console import complain, echo
+from syncscope.cli._number import FiniteNumber
 from syncscope.cli._share import Share
 from syncscope.errors import UserError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def number(*names: str, when: str) -> Callable[[Any], Any]:
     """The option of a limit that is a number: exit 1 `when` it is broken."""
-    return click.option(*names, type=click.FloatRange(min=0), metavar="N", help=f"Exit 1 when {when}.")
+    return click.option(*names, type=FiniteNumber(min=0), metavar="N", help=f"Exit 1 when {when}.")
 
 
 def share(*names: str, when: str) -> Callable[[Any], Any]:

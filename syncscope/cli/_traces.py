@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from syncscope.cli._console import echo
+from syncscope.cli._number import FiniteNumber
 from syncscope.errors import UserError
 from syncscope.model.words import visible
 
@@ -16,7 +17,7 @@ GIB = 1 << 30
 max_size = click.option(
     "--max-size",
     "most",
-    type=click.FloatRange(min=0),
+    type=FiniteNumber(min=0),
     default=4,  # as `kineto.scan.MOST`, which --help need not import
     show_default=True,
     metavar="GIB",

@@ -14,6 +14,7 @@ import click
 
 from syncscope import interpreters
 from syncscope.cli._console import echo
+from syncscope.cli._number import FiniteNumber
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ _MEASURE = "import gc; gc.disable(); from syncscope.bench.measure import main; g
 @click.option("--pixels", default=224, show_default=True, metavar="N", help="Side of the images.")
 @click.option(
     "--seconds",
+    type=FiniteNumber(min=0),
     default=3.0,
     show_default=True,
     metavar="S",
@@ -57,7 +59,7 @@ _MEASURE = "import gc; gc.disable(); from syncscope.bench.measure import main; g
 @click.option("--against", metavar="FILE", help="Compare with an earlier run's JSON.")
 @click.option(
     "--gate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteNumber(min=0, min_open=True),
     metavar="SHARE",
     help="Exit with 1 below this share of speed.",
 )

@@ -15,6 +15,7 @@ import click
 
 from syncscope.cli import _limits
 from syncscope.cli._console import echo
+from syncscope.cli._number import FiniteNumber
 from syncscope.cli._parts import everything, only_steps
 from syncscope.cli._traces import max_size
 from syncscope.errors import UserError
@@ -54,7 +55,7 @@ LARGE = 8 << 20  # bytes of file from which the reading shows its progress
 @max_size
 @click.option(
     "--pinned",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteNumber(min=0, min_open=True),
     metavar="GB/s",
     help="How fast the device fetches from pinned memory, for what uploads that are not would save.",
 )

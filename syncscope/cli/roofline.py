@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope.cli._console import complain, echo
+from syncscope.cli._number import FiniteNumber
 from syncscope.cli._traces import max_size
 from syncscope.errors import UserError
 
@@ -24,8 +25,8 @@ STEPS = 8
 
 @click.command(short_help="How much of the device is used.")
 @click.argument("file", metavar="FILE")
-@click.option("--bandwidth", type=click.FloatRange(min=0, min_open=True), metavar="GB/S", help="The device's memory.")
-@click.option("--flops", type=click.FloatRange(min=0, min_open=True), metavar="TFLOPS", help="The device's arithmetic.")
+@click.option("--bandwidth", type=FiniteNumber(min=0, min_open=True), metavar="GB/S", help="The device's memory.")
+@click.option("--flops", type=FiniteNumber(min=0, min_open=True), metavar="TFLOPS", help="The device's arithmetic.")
 @max_size
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
 def command(file: str, bandwidth: float | None, flops: float | None, most: int, format_: str) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import click
 
+from syncscope.cli._number import FiniteNumber
+
 
 @click.command(short_help="Find faster kernels for this OpenCL device.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=1),
+    type=FiniteNumber(min=1),
     default=300,
     show_default=True,
     metavar="S",
@@ -16,7 +18,7 @@ import click
 )
 @click.option(
     "--each",
-    type=click.FloatRange(min=0.5),
+    type=FiniteNumber(min=0.5),
     default=5,
     show_default=True,
     metavar="S",

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 from linter.conftest import READS
@@ -159,3 +160,27 @@ def test_a_module_that_is_not_there_is_one_line_as_from_python(tmp_path):
     assert done.returncode == 1
     assert "No module named nowhere\n" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def numbers() -> list[tuple[str, str]]:
+    """Every option of a command that is a number with a point, and each command that has it."""
+    return [
+        (name, max(param.opts, key=len))
+        for name in discover.names(sys.modules["syncscope.cli"])
+        for param in commands.get_command(None, name).params
+        if isinstance(param.type, click.types.FloatParamType)
+    ]
+
+
+def test_a_limit_is_among_the_numbers() -> None:
+    assert {("report", "--max-syncs-per-step"), ("ranks", "--max-syncs-per-step")} <= set(numbers())
+
+
+@pytest.mark.parametrize(("command", "option"), numbers())
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_no_number_is_nan_or_without_end(command: str, option: str, value: str) -> None:
+    """Nothing is more than nan, and so every gate held."""
+    done = CliRunner().invoke(commands, [command, "a", "b", option, value])
+    assert done.exit_code == 2
+    assert f"{option}" in done.output
+    assert f"'{value}' is no number to compare with" in done.output
