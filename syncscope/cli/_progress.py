@@ -17,7 +17,8 @@ class Progress:
 
     def __init__(self, what: str, logged: str = "") -> None:
         self.what, self.logged = what, logged
-        self.shown = False
+        self.shown = self.told = False  # on a terminal, in a log
+        self.of = 0
         self.last = 0.0
 
     def __enter__(self) -> Callable[[int, int], None]:
@@ -26,7 +27,7 @@ class Progress:
 
     def tick(self, done: int, of: int) -> None:
         """Say it, on a terminal not in the first half second."""
-        now, seen = monotonic(), rewrites(sys.stderr)
+        now, seen, self.of = monotonic(), rewrites(sys.stderr), of
         first = OFTEN if self.shown else 5 * OFTEN
         if done >= of or now - self.last < (first if seen else SELDOM):
             return
@@ -35,10 +36,16 @@ class Progress:
             sys.stderr.flush()
             self.shown = True
         elif self.logged:
-            echo(f"{self.logged}: {done:,} of {of:,} {self.what}", err=True)
+            self._log(done)
         self.last = now
 
-    def __exit__(self, *_: object) -> None:
+    def _log(self, done: int) -> None:
+        echo(f"{self.logged}: {done:,} of {self.of:,} {self.what}", err=True)
+        self.told = True
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if self.told and error is None:  # else the last line of a log reads as if the rest had been left out
+            self._log(self.of)
         if self.shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

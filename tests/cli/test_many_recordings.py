@@ -11,6 +11,8 @@ import pytest
 from cli.recorded import outcome, recording
 
 from syncscope import kineto
+from syncscope.cli import _progress
+from syncscope.cli import report as report_command
 from syncscope.model.trace import Kind
 
 
@@ -327,3 +329,14 @@ def test_a_recording_that_is_called_as_a_word_of_what_is_said_is_named_beside_it
     _, out, err = outcome("step", "quiet", "--format", "concise")
     assert out.count("step is no recording of a program") == 1
     assert "step: step" not in out + err
+
+
+def test_the_last_line_of_a_log_says_that_all_were_read(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ "23 of 29 recordings" as the last line reads as if six had been left out."""
+    monkeypatch.setattr(_progress, "SELDOM", 0.0)
+    monkeypatch.setattr(report_command, "MANY", 1)
+    _, _, err = outcome("runs", "--format", "json", "-o", "all.json")
+    logged = [line for line in err.splitlines() if line.startswith("report: ")]
+    assert logged[-1] == "report: 5 of 5 recordings"
+    assert len(logged) > 1
+    assert "report: " not in outcome("runs/a/run.json.gz", "--format", "json", "-o", "one.json")[2]
