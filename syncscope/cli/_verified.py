@@ -332,7 +332,7 @@ def _of_waits(found: Verification) -> str:
         gone = f"Of {found.reads_before:.3g} waits a step {found.reads_after:.3g} are left. "
     return (
         f" {gone}What they cost is not proved: processor time has no waits in it. On a machine with nothing else to do "
-        f"`syncscope verify {visible(found.program)}` takes the clock's time."
+        "the same command takes the clock's time."
     )
 
 

@@ -99,7 +99,7 @@ class Conductor:
         self._order: list[int] = []
         self._times: Any = None
         self._new = partial(StepTimes, kept=None, queued=True, apart=0)
-        self._worked: int | None = None  # ns of the processors by the begin of a block
+        self._worked: int | None = None  # ns of the processors by the begin of a block, with nothing left to do
         self._fed, self._fed_before = Fed(), 0  # the same until batches were there
         self._steps = self._long = 0  # steps of this block so far, and of a block
         self._head: int | None = None  # where blocks begin, if not at any step
@@ -206,13 +206,15 @@ class Conductor:
 
     def _begin(self) -> None:
         """The steps that count begin."""
-        self._times, self._worked, self._fed_before = self._new(), worked(), self._fed.ns
+        self._worked = self._worked_by_now()
+        self._times, self._fed_before = self._new(), self._fed.ns
         self._times.boundary()
 
     def _end(self) -> bool:
         """A block has ended: says how long its steps took, and begins the next. Whether there is one."""
-        now, steps = worked(), self._steps - (self.selector.head is None)
+        steps = self._steps - (self.selector.head is None)
         self._times.pause()
+        now = self._worked_by_now()
         lengths = [length for length in self._times.every() if length is not None]
         is_whole = len(lengths) == len(self._times)
         told = sum(lengths) / steps if is_whole else None
@@ -221,6 +223,13 @@ class Conductor:
         self._say({"version": self.selector.version, "step": told, "work": told and work, "fed": told and fed})
         self._times = None
         return self._next()
+
+    def _worked_by_now(self) -> int | None:
+        """What the processors have done, with all that they were asked for: a version in which nothing waits would leave the
+        most of its work to the next."""
+        if worked() is not None:
+            wait()
+        return worked()
 
     def _lengths(self) -> list[int]:
         return [b - a for a, b in zip(self._ends, self._ends[1:], strict=False)][WARM // 2 :]

@@ -15,6 +15,7 @@ LOOK = 1000  # ns that it takes to look at the clock: no step takes none
 _draw = random.Random(0)
 _now = 10**9  # ns
 _worked = 0  # ns of them of the processors
+_asked = 0  # ns of work that was asked for and is not done
 _real_now = StepTimes.now
 
 
@@ -39,6 +40,20 @@ def work(seconds: float) -> None:
     _worked += _now - before
 
 
+def ask(seconds: float) -> None:
+    """The processors are to work so long, and the step goes on: they do it by when somebody waits."""
+    global _asked
+    before = _now
+    sleep(seconds)
+    _asked += _now - before
+
+
+def wait() -> None:
+    """Until all is done that was asked for."""
+    global _worked, _asked
+    _worked, _asked = _worked + _asked, 0
+
+
 def _moment(times: StepTimes) -> Moment:
     """Those of a recording stand beside events with times of their own."""
     return Moment(monotonic_ns(), None, 0) if times._queued else _real_now(times)
@@ -50,3 +65,4 @@ for name in ("in_the_run", "in_turns"):  # whichever has begun this process
     if module := sys.modules.get(f"syncscope.verify.{name}"):
         module.monotonic_ns = monotonic_ns
         module.worked = lambda: _worked or None  # where none do, the device does it all
+        module.wait = wait

@@ -47,6 +47,21 @@ def test_less_work_is_told_where_the_clock_is_disturbed(project: Path) -> None:
     assert HALF < found["low"] <= found["ratio"] <= found["high"] < 1 - HALF
 
 
+@pytest.mark.xdist_group("runs of a program")
+@pytest.mark.usefixtures("imported_once", "library")
+def test_what_a_version_asks_for_and_does_not_wait_for_is_its_own_work(project: Path) -> None:
+    written = TRAIN.replace(
+        "drawn_clock.work(0.002)", "drawn_clock.work(0.001); drawn_clock.ask(0.001); drawn_clock.wait()"
+    )
+    (project / "train.py").write_text(written)
+    (project / "after.py").write_text(written.replace("; drawn_clock.wait()", ""))
+    done = CliRunner().invoke(command, [*OPTIONS[:-1], "train.py", "after.py"], standalone_mode=False)
+    found = json.loads(done.stdout)
+    assert found["ratio_of"] == "processor time"
+    assert 1 - HALF < found["ratio"] < 1 + HALF
+    assert "`syncscope verify train.py` takes" not in done.stderr  # the command had options, which it needs
+
+
 def test_whether_the_clock_is_disturbed_is_told_by_equal_versions() -> None:
     quiet, noisy = [1.0, 1.01, 0.99] * 4, [1.0, 1.2, 0.85] * 4
     assert is_disturbed(noisy, quiet)

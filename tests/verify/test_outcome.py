@@ -117,7 +117,7 @@ def test_of_processor_time_it_is_said_that_no_wait_is_proved(ratio: Ratio) -> No
     found = Verification("train.py", ratio=ratio, values=EQUAL, by_processors=True, reads_before=33.7, reads_after=4.67)
     assert verdict(found).endswith(
         "Of 33.7 waits a step 4.67 are left. What they cost is not proved: processor time has no waits in it. On a machine "
-        "with nothing else to do `syncscope verify train.py` takes the clock's time."
+        "with nothing else to do the same command takes the clock's time."
     )
     assert "not proved" not in verdict(replace(found, by_processors=False))
 
