@@ -159,6 +159,21 @@ class Delivery:
         self._opened = out
 
 
+class Nowhere:
+    """In place of a delivery, for reports that are held to limits and shown to nobody."""
+
+    waits = True
+
+    def take(self, report: Report, path: str) -> None:
+        """The report of one recording."""
+
+    def unread(self, path: str, error: UserError) -> None:
+        """A recording that cannot be read."""
+
+    def end(self) -> None:
+        """There are no more."""
+
+
 def _written(text: str | bytes, out: Path, *, in_new: bool = False) -> None:
     """Write a file; a folder is made for it where one was asked for (`in_new`), for else its name may be misspelt."""
     if not out.parent.exists() and not (in_new and out.parent.parent.is_dir()):

@@ -123,7 +123,7 @@ def command(
     from syncscope import api
     from syncscope.analysis.measured import with_measured
     from syncscope.cli import _gate, _held_jobs, _jobs, _left_behind, _traces
-    from syncscope.cli._delivery import Delivery
+    from syncscope.cli._delivery import Delivery, Nowhere
     from syncscope.cli._lean import return_large_arrays
     from syncscope.cli._measured import measured
     from syncscope.cli._said_of_many import SaidOfMany
@@ -137,13 +137,17 @@ def command(
     each = source or steps or pinned or no_price or verified
     most_of = {"most_syncs": max_reads_per_step, "most_saving": max_price, "most_wait": None}
     asked = sum(limit is not None for limit in most_of.values())
+    beside = False  # what is written holds the jobs alone, and others lie beside them
     codes: list[int] = []
     held: list[_held_jobs.HeldJob] = []
     if len(files) == 1 and not each and _as_job(name, output):
         paths, codes = _as_jobs(paths, most, name, output, whole, most_of)
-        if codes and (not paths or output):
-            if paths:
-                echo(f"not on it: {len(paths)} other traces in {visible(files[0])}", err=True)
+        beside = bool(codes and paths and output)
+        if beside:
+            held_to = ", held to the limits all the same" if asked else ""
+            others = "1 other trace" if len(paths) == 1 else f"{len(paths)} other traces"
+            echo(f"not on it: {others} in {visible(files[0])}{held_to}", err=True)
+        if codes and (not paths or (beside and not asked)):
             return _worst(codes)
     else:
         if len(files) == 1 and (max_reads_per_step is not None or max_price is not None):
@@ -155,8 +159,8 @@ def command(
             _say_what_is_one_job(_jobs.jobs(paths), name)
     findings = {"findings"} == exporter.TAKES
     shown = [job.name for job in held] if findings else []
-    to = Delivery(exporter, name, output, [*shown, *paths], os.path.isdir(files[0]), whole)
-    if to.pages and not each and (pages := _jobs.jobs(paths)):
+    to = Nowhere() if beside else Delivery(exporter, name, output, [*shown, *paths], os.path.isdir(files[0]), whole)
+    if isinstance(to, Delivery) and to.pages and not each and (pages := _jobs.jobs(paths)):
         from syncscope.cli import _pages
 
         codes, to.jobs = _pages.of_jobs(pages, most, str(output), to.names)
@@ -177,7 +181,7 @@ def command(
                 raise UserError(
                     f"{path} is no recording of a program: {report.coverage.refusal}", report.coverage.hint, path
                 )
-            of = f"{visible(path)}: " if len(paths) > 1 else ""
+            of = f"{visible(path)}: " if len(paths) > 1 or codes else ""
             alone = path not in of_jobs
             given = list(_gate.limits(report, max_reads_per_step, max_price, pinned)) if alone else []
             given = [replace(limit, of=of) for limit in given]

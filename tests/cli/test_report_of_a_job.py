@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from cli.recorded import SOURCE, outcome, ranks, recording, report
+from cli.recorded import SOURCE, moved, outcome, ranks, recording, report
 from click.testing import CliRunner
 
 from syncscope import kineto
@@ -194,9 +194,23 @@ def test_a_job_in_a_subfolder_is_the_job_and_what_lies_beside_it_is_reported_alo
     assert out.count("2 ranks, 0 collectives") == 1
     assert out.count("Where the host waits") == 1
     code, _, err = outcome("runs", "-o", "job.html")
-    assert (code, err) == (0, "wrote job.html\nnot on it: 1 other traces in runs\n")
+    assert (code, err) == (0, "wrote job.html\nnot on it: 1 other trace in runs\n")
     assert outcome("runs", "--max-syncs-per-step", "0.5")[0] == 1
     assert outcome("runs", "--max-syncs-per-step", "5")[0] == 0
+
+
+@pytest.mark.parametrize("written", [("-o", "job.html"), ("-o", "job.md"), ("--format", "markdown"), ("-o", "pages/")])
+def test_what_lies_beside_a_job_is_held_to_the_limits_though_it_is_not_in_the_file(folder, written):
+    quiet = [e for e in recording("train.py") if e.kind not in (Kind.READ, Kind.COPY) and "Read" not in e.name]
+    for rank in range(2):
+        job = moved(Trace.of(quiet), rank=rank, world_size=2)
+        kineto.save(job, folder / "runs" / "job" / f"{rank}.json")
+    kineto.save(recording("other.py"), folder / "runs" / "other.json")
+    limit = ("--max-syncs-per-step", "0.5")
+    assert outcome("runs/job", *limit, *written)[0] == 0
+    assert outcome("runs", *limit, *written)[0] == outcome("runs/other.json", *limit)[0] == 1
+    (folder / "runs" / "other.json").write_bytes(b"{")
+    assert outcome("runs", *limit, *written)[0] == 2
 
 
 def test_ranks_with_a_folder_each_are_one_job(folder):
