@@ -24,7 +24,16 @@ from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.rank import device_names
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
-from syncscope.analysis.same_text import functions_of, moved, place_before, renamed, same_lines, same_recorded, waiting
+from syncscope.analysis.same_text import (
+    functions_of,
+    moved,
+    place_before,
+    renamed,
+    same_lines,
+    same_recorded,
+    unchanged,
+    waiting,
+)
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import Key, key_of, key_of_line, summarize
 from syncscope.analysis.window_rates import StepCounts
@@ -112,6 +121,7 @@ def compare(before: Trace, after: Trace, by_work: bool = False) -> Comparison:
             waits,
             functions,
             (StepCounts(one), StepCounts(other)),
+            unchanged(before, after, known),
         ),
         timed=(one.saving is None and None not in timed, other.saving is None and None not in timed),
         as_recorded=_one_timed(timed),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from syncscope.analysis.same_text import at_one_statement, place_before
 from syncscope.analysis.summary import key_of_line
-from syncscope.analysis.window_rates import StepCounts, may_be_alike
+from syncscope.analysis.window_rates import StepCounts, may_be_alike, may_lie_between
 from syncscope.model.report import Line
 from syncscope.model.source import Place
 
@@ -30,7 +30,8 @@ class NewSyncs:
     Where the texts of lines are not known, a line that moved may look like one that is new: then `surely` is less than `count`.
     `in_place` has each line that waits where another has gone, which is not called new: it is the same, rewritten, or waits for
     the same statement in another operation. `at_times` are lines that wait in some steps only, of which the first recording
-    has some that are not counted: neither are they new.
+    has some that are not counted, `between_times` those of an unchanged file, of which it is too short to have any: neither
+    are new.
     """
 
     lines: tuple[tuple[Line, float], ...] = ()
@@ -38,6 +39,7 @@ class NewSyncs:
     surely: float = 0.0
     in_place: tuple[tuple[Line, Line], ...] = ()
     at_times: tuple[Line, ...] = ()
+    between_times: tuple[Line, ...] = ()
 
 
 def new_syncs(
@@ -47,10 +49,11 @@ def new_syncs(
     waits: Waits,
     functions: Functions,
     counts: tuple[StepCounts, StepCounts],
+    same_files: Collection[str] = (),
 ) -> NewSyncs:
     """What a step waits for more often, by lines that are the same in both. `known` and `texts` are as in `compare`, `waits`
     has what is known of the expressions that wait, by the places of either recording, `functions` those around these places,
-    `counts` how often in each step.
+    `counts` how often in each step, and `same_files` are those that are the same in both.
 
     A line of the same text has what it has more, unless that is what two windows of one program may differ by: it waits in some
     steps only, or did so before in those that are not counted. Among the others of one file and op, whose texts are known, what
@@ -59,7 +62,7 @@ def new_syncs(
     new only in so far as its statement waits more often than before, in any op: one wait of it may have become another. Which
     statement that was has to be sure: a gate that takes one for another lets a new sync through.
     """
-    firm, fewer, at_times = list[tuple[Line, float]](), list[tuple[Line, float]](), list[Line]()
+    firm, fewer, at_times, between = list[tuple[Line, float]](), list[tuple[Line, float]](), list[Line](), list[Line]()
     came: dict[tuple[str, str], Counts] = {}
     gone: dict[tuple[str, str], Counts] = {}
     told = {known[path] for path in texts if path in known}
@@ -75,6 +78,9 @@ def new_syncs(
         if b is not None and more > 0:
             if a is None and _was_uncounted(b, counts, texts):
                 at_times.append(b)
+                continue
+            if a is None and _stands_in(same_files, b) and may_lie_between(*counts, key_of_line(b)):
+                between.append(b)
                 continue
             more = 0.0 if a is not None and is_alike(a, b) else more
         if b is not None and _is_firm(a, b, texts):
@@ -104,7 +110,7 @@ def new_syncs(
             surely += max(0.0, total - sum(less for _, less in gone.get(key, [])))
     old = {id(b) for a, b in pairs if a is not None}
     ordered = sorted(lines, key=lambda of: (-of[1], id(of[0]) in old))
-    return NewSyncs(tuple(ordered), count, surely, tuple(in_place), tuple(at_times))
+    return NewSyncs(tuple(ordered), count, surely, tuple(in_place), tuple(at_times), tuple(between))
 
 
 def same_wait(a: Line, b: Line, waits: Waits) -> bool:
@@ -176,6 +182,12 @@ def _against(came: tuple[Line, float], gone: tuple[Line, float], is_alike: Alike
 
 def _left(lines: Counts, counts: Sequence[float]) -> Counts:
     return [(line, count) for (line, _), count in zip(lines, counts, strict=True) if count > SLIGHT]
+
+
+def _stands_in(files: Collection[str], line: Line) -> bool:
+    """Whether all that is known of where a line stands is in these files."""
+    places = [place for place in (line.place, line.caller) if place is not None]
+    return bool(places) and all(place.path in files for place in places)
 
 
 def _was_uncounted(b: Line, counts: tuple[StepCounts, StepCounts], texts: Texts) -> bool:

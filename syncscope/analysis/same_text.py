@@ -51,6 +51,12 @@ def same_recorded(before: Trace, after: Trace, known: Mapping[str, str]) -> dict
     }
 
 
+def unchanged(before: Trace, after: Trace, known: Mapping[str, str]) -> frozenset[str]:
+    """The files of the second recording that are the same text in the first, as a whole; `known` has their paths there."""
+    one, other = before.meta.get("files", {}), after.meta.get("files", {})
+    return frozenset(path for path, text in other.items() if one.get(known.get(path, path)) == text)
+
+
 def renamed(before: Trace, after: Trace, known: Mapping[str, str]) -> dict[str, str]:
     """The path in the first recording of files that only the second names, where most lines of both are the same text."""
     one, other = (

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import mean, variance
 
 from syncscope.analysis.steps import alike
@@ -41,6 +41,11 @@ class StepCounts:
         """The lines that wait in any step."""
         return (key for key, its in self._by_line.items() if any(its[n] for n in self._all))
 
+    @property
+    def length(self) -> int:
+        """How many steps are counted."""
+        return len(self._counted)
+
     def counted(self, key: Key) -> list[int]:
         """Of each counted step, how often it waits."""
         return [self._by_line[key][n] for n in self._counted]
@@ -64,6 +69,14 @@ def may_be_alike(before: StepCounts, one: Key, after: StepCounts, other: Key) ->
     came_before = bool(sizes[0])  # else no step of the first recording waits as often as some of the second do
     as_often = came_before and _as_often([c > least for c in first], [c > least for c in second])
     return as_often and not _larger(*sizes) and not _larger(first, second)
+
+
+def may_lie_between(before: StepCounts, after: StepCounts, key: Key) -> bool:
+    """Whether a line that waits in no counted step of the first recording may do so as often there as in the second: that has
+    as many steps one after another without it."""
+    steps = after.counted(key)
+    without = max((sum(1 for _ in run) for waits, run in groupby(steps, bool) if not waits), default=0)
+    return 0 < before.length <= without
 
 
 def _as_often(before: Sequence[bool], after: Sequence[bool]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncscope.cli._busy import busy_share
-from syncscope.cli._diff_words import at_times, in_place, moved, unlike
+from syncscope.cli._diff_words import at_times, between_times, in_place, moved, unlike
 from syncscope.cli._places import here
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class WaitingRow(NamedTuple):
 def lines(found: Comparison) -> list[WaitingRow]:
     """Each line that waits in either: those that went, that came, that changed, and the rest."""
     pairs: list[tuple[str, Line | None, Line | None]] = [("gone", a, None) for a in found.gone]
-    pairs += [("at times" if b in found.more.at_times else "new", None, b) for b in found.new]
+    at_times = (*found.more.at_times, *found.more.between_times)
+    pairs += [("at times" if b in at_times else "new", None, b) for b in found.new]
     pairs += [("changed", c.before, c.after) for c in found.changed]
     pairs += [("same", c.before, c.after) for c in found.same]
     rows = []
@@ -105,6 +106,7 @@ def remarks(found: Comparison) -> Iterator[str]:
         yield from map(moved, found.moved)
         yield from map(in_place, found.more.in_place)
         yield from map(at_times, found.more.at_times)
+        yield from map(between_times, found.more.between_times)
 
 
 def _length(found: Comparison) -> str:

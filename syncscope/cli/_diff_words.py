@@ -193,6 +193,15 @@ def at_times(line: Line) -> str:
     )
 
 
+def between_times(line: Line) -> str:
+    """That the first recording is too short to say whether a line that waits in some steps only did so before."""
+    place = here(place) if (place := line.caller or line.place) else "no line known"
+    return (
+        f"The {line.op} at {place} waits in some steps only, of a file that is the same in both: the first recording has fewer "
+        "steps than lie between two such, or before one. It is not counted as new."
+    )
+
+
 def change(found: Comparison) -> str:
     """`a step is 12.3 % longer (3.1 to 20.0 %)`; "" where nobody knows how far steps vary."""
     if found.change is None:

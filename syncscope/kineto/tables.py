@@ -148,7 +148,7 @@ def own_meta(told: Any) -> Meta:
         **dict.fromkeys(("pinned", "read_ns"), (int, float, type(None))),
         **dict.fromkeys(("notes", "devices", "programs"), list),
         **dict.fromkeys(("recorder", "host", "backend", "ended_by", "ended_early", "stands_for"), str),
-        **dict.fromkeys(("clocks", "unknown", "lines", "groups"), dict),
+        **dict.fromkeys(("clocks", "unknown", "lines", "files", "groups"), dict),
         **dict.fromkeys(("cut", "damaged", "torn"), bool),
     }
     known = told.items() if isinstance(told, dict) else ()
@@ -160,7 +160,7 @@ def own_meta(told: Any) -> Meta:
         meta["notes"] = [note for note in meta["notes"] if isinstance(note, str)]
     if not all(isinstance(text, str) for text in meta.get("programs", ())):
         del meta["programs"]
-    for name, kind in (("clocks", dict), ("unknown", int), ("lines", dict), ("groups", list)):
+    for name, kind in (("clocks", dict), ("unknown", int), ("lines", dict), ("files", str), ("groups", list)):
         if not all(isinstance(v, kind) for v in meta.get(name, {}).values()):
             del meta[name]
     if not all(isinstance(text, str) for texts in meta.get("lines", {}).values() for text in texts.values()):

@@ -136,6 +136,7 @@ class Meta(TypedDict, total=False):
     read_ns: float  # what noting a read took besides it, usually
     # of files that wait: by line, a hash of its text, then of each expression that waits there
     lines: dict[str, dict[str, str]]
+    files: dict[str, str]
     verified: dict[str, Any]  # what fixes were found to do, tried inside of the run: as `syncscope verify -o` has it
     others: float  # the part of its time (0 to 1) for which other processes kept this one from the processors
 

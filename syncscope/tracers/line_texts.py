@@ -1,15 +1,19 @@
-"""The texts of the lines that wait, as hashes: by these they are known in a recording of a later version, wherever they are."""
+"""The texts of the lines that wait, as hashes: by these they are known in a recording of a later version, wherever they are.
+
+Of each file of the user's that ran, one of the whole: where that is the same, so are the lines that did not wait meanwhile.
+"""
 
 from __future__ import annotations
 
 import ast
+import hashlib
 import os
 from dataclasses import replace
 
 import numpy as np
 
-from syncscope.model.source import text_hash
-from syncscope.model.trace import Kind, Trace
+from syncscope.model.source import installed, text_hash
+from syncscope.model.trace import Kind, Meta, Trace
 from syncscope.tracers import cells
 
 LARGEST = 1 << 20  # bytes of a file that is looked into
@@ -17,7 +21,7 @@ CHAIN = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)  # what hangs togethe
 
 
 def with_texts(trace: Trace) -> Trace:
-    """The recording with `meta["lines"]`; without those of files that were written after it had begun."""
+    """The recording with `meta["lines"]` and `meta["files"]`; without those of files that were written after it had begun."""
     reads = trace.rows(Kind.READ)
     columns: dict[int, set[int]] = {int(code): set() for code in np.unique(trace.caller[reads])}
     for code, column in zip(trace.place[reads].tolist(), trace.column[reads].tolist(), strict=True):
@@ -33,7 +37,15 @@ def with_texts(trace: Trace) -> Trace:
             numbers = {n: there for n, there in numbers.items() if 0 < n <= len(text)}
             waits = _expressions(text, numbers)
             found[path] = {str(n): " ".join([text_hash(text[n - 1]), *sorted(waits[n])]) for n in sorted(numbers)}
-    return replace(trace, meta=trace.meta | {"lines": found}) if found else trace
+    own = sorted({place.path for place in trace.places if not installed(place.path)})
+    files = {path: _hash(text) for path in own if (text := _lines(path, trace.meta["origin_ns"]))}
+    told: Meta = {"lines": found, "files": files} if found else {"files": files} if files else {}
+    return replace(trace, meta=trace.meta | told) if told else trace
+
+
+def _hash(text: list[str]) -> str:
+    """That of a whole file, in which white space tells what is done when."""
+    return hashlib.blake2b("".join(text).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _expressions(text: list[str], columns: dict[int, set[int]]) -> dict[int, set[str]]:

@@ -48,6 +48,36 @@ def test_what_waits_once_an_epoch_is_not_new_in_another_window(tmp_path, one, ot
     assert gate(tmp_path, after, before) == (0, "")
 
 
+def of_files(trace, main="same"):
+    return replace(trace, meta=trace.meta | {"files": {"train.py": main}})
+
+
+@pytest.mark.parametrize(
+    ("steps", "text", "code"),
+    [(20, "same", 0), (20, "edited", 1), (60, "same", 1), (9, "same", 0)],
+    ids=["shorter than an epoch", "of another text", "longer than an epoch", "far shorter"],
+)
+def test_a_recording_without_an_evaluation_does_not_make_that_of_another_new(tmp_path, steps, text, code):
+    before, after = of_files(recorded([0] * steps)), of_files(epochs(76, 14, every=29), text)
+    ended, said = gate(tmp_path, before, after)
+    assert ended == code
+    assert ("are new" in said) == (code == 1)
+    assert gate(tmp_path, after, before) == (0, "")
+
+
+def test_a_line_of_an_unchanged_file_that_waits_in_every_step_now_is_new(tmp_path):
+    before, after = of_files(recorded([0] * 20)), of_files(recorded([1] * 76))
+    assert gate(tmp_path, before, after)[0] == 1
+    assert gate(tmp_path, of_files(recorded([0] * 20)), of_files(recorded([0] * 10 + [1] * 10)))[0] == 1
+
+
+def test_the_table_says_why_a_line_between_two_evaluations_is_not_new():
+    found = compare(of_files(recorded([0] * 20)), of_files(epochs(76, 14, every=29)))
+    assert [row.word for row in lines(found) if row.word != "same"] == ["at times"]
+    (said,) = [each for each in remarks(found) if "at times" in each or "some steps only" in each]
+    assert "the first recording has fewer steps than lie between two such" in said
+
+
 def test_the_table_calls_that_new_which_the_limit_does():
     """In the first recording it waits in a step that is not counted, for it is the first."""
     found = compare(epochs(30, 0, every=30), epochs(30, 7, every=30))
