@@ -3,8 +3,9 @@
 Where the modes `Operators` and its `functions` are on, what `device="cuda"`, `x.cuda()` and `module.to("cuda")` give has a
 storage that is marked, and so has what is computed from it. `heard` is called within the call that does it, with a word,
 wherever torch's sync debug mode would warn on a GPU: numbers read by Python, sizes that depend on values, copies between both
-memories without `non_blocking`, indices by masks or by tensors of the host, checks of decompositions. Operators compute on the
-host: what only kernels of CUDA do is not seen, and no memory is pinned.
+memories without `non_blocking`, indices by masks or by tensors of the host, checks of decompositions; and where an operator of
+CUDA waits unseen by that, as `coalesce` does for the number of entries that are left. Operators compute on the host: what only
+kernels of CUDA do is not seen, and no memory is pinned.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ MASKS = (torch.bool, torch.uint8)
 aten = torch.ops.aten
 
 READS = """_local_scalar_dense nonzero masked_select _unique _unique2 unique_dim unique_consecutive unique_dim_consecutive
-    bincount _linalg_check_errors _linalg_eigh _linalg_svd linalg_pinv linalg_eig linalg_lstsq _ctc_loss""".split()
+    bincount _linalg_check_errors _linalg_eigh _linalg_svd linalg_pinv linalg_eig linalg_lstsq
+    linalg_matrix_exp _coalesce _ctc_loss""".split()
 """Operators for which the host waits: Python reads the result, or must know how large it is or whether it is one."""
 INDICES = "index index_put index_put_ _index_put_impl_ _unsafe_index _unsafe_index_put".split()
 FIRST_ALONE = "_pack_padded_sequence _pad_packed_sequence".split()  # the second result, lengths, is of the host

@@ -58,7 +58,7 @@ ASIDE = str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + 
 
 
 ANSWERS: dict[str, Any] = {
-    **dict.fromkeys("_lazy_init init synchronize empty_cache reset_peak_memory_stats set_device set_rng_state".split()),
+    **dict.fromkeys("_lazy_init init reset_peak_memory_stats set_device set_rng_state".split()),
     **dict.fromkeys("manual_seed manual_seed_all".split()),
     **dict.fromkeys(
         "current_device memory_allocated max_memory_allocated memory_reserved max_memory_reserved".split(), 0
@@ -116,6 +116,8 @@ def pretended(heard: Callable[[str], None]) -> Iterator[None]:
         stack.enter_context(mock.patch.object(torch.Tensor, "record_stream", return_value=None))
         for name, answer in ANSWERS.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, lambda *_, answer=answer, **__: answer))
+        for name in ("synchronize", "empty_cache"):
+            stack.enter_context(mock.patch.object(torch.cuda, name, lambda *_, word=name, **__: heard(word)))
         for name in LEGACY:
             stack.enter_context(mock.patch.object(torch.cuda, name, legacy(name)))
             stack.enter_context(mock.patch.object(torch.cuda.sparse, name, legacy(name, sparse=True), create=True))

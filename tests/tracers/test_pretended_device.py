@@ -178,3 +178,17 @@ def test_numbers_of_the_host_are_written_where_a_mask_of_the_device_says_once_it
         return weights.is_cuda
 
     assert heard(run) == (["copy"], False)
+
+
+def test_a_sparse_tensor_that_is_made_unique_tells_how_many_entries_are_left(heard):
+    def run():
+        at = torch.zeros(2, 3, dtype=torch.long, device="cuda")
+        made = torch.sparse_coo_tensor(at, torch.ones(3, device="cuda"), (2, 2)).coalesce()
+        return made.coalesce()._nnz()
+
+    assert heard(run) == (["_coalesce"], 1)
+
+
+def test_the_exponential_of_a_matrix_asks_how_large_it_is(heard):
+    found, _ = heard(lambda: torch.matrix_exp(torch.zeros(2, 2, device="cuda")))
+    assert found == ["linalg_matrix_exp"]
