@@ -14,6 +14,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch._library.custom_ops import OPDEFS
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -196,6 +197,8 @@ class Functions(TorchFunctionMode):
             Tensor.__array__: self.numpy,
             Tensor.tolist: self.tolist,
             Tensor.__deepcopy__: self.deepcopy,
+            Tensor.__getitem__: lambda x, at: self.call(Tensor.__getitem__, (x, self.indices(x, at)), {}),
+            Tensor.__setitem__: lambda x, at, to: self.call(Tensor.__setitem__, (x, self.indices(x, at), to), {}),
             torch.histc: self.histc,
             Tensor.histc: self.histc,
             torch._C._nn._parse_to: lambda *args, **more: torch._C._nn._parse_to(
@@ -291,6 +294,22 @@ class Functions(TorchFunctionMode):
         if x in self.marks:
             self.below.heard("tolist")
         return Tensor.tolist(x)
+
+    def indices(self, x: Any, at: Any) -> Any:
+        """Lists and arrays as tensors, in one copy, where what they pick from lies: its gradient finds them there."""
+        if isinstance(at, tuple):
+            return tuple(self.indices(x, each) for each in at)
+        if x not in self.marks or not isinstance(at, (list, np.ndarray)):
+            return at
+        if any(isinstance(each, (Tensor, slice, list)) for each in at) if isinstance(at, list) else not at.ndim:
+            return at
+        numbers = np.asarray(at)
+        if numbers.dtype.kind not in "iub":
+            return at
+        made = torch.tensor(numbers)
+        self.marks.put(made, True)
+        self.below.heard("copy")
+        return made
 
     def deepcopy(self, x: Any, memo: Any) -> Any:
         result = Tensor.__deepcopy__(x, memo)

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -192,3 +193,18 @@ def test_a_sparse_tensor_that_is_made_unique_tells_how_many_entries_are_left(hea
 def test_the_exponential_of_a_matrix_asks_how_large_it_is(heard):
     found, _ = heard(lambda: torch.matrix_exp(torch.zeros(2, 2, device="cuda")))
     assert found == ["linalg_matrix_exp"]
+
+
+def test_lists_and_arrays_pick_by_one_copy_and_their_gradient_by_none(heard):
+    def run():
+        x = torch.ones(3, 4, device="cuda", requires_grad=True)
+        y = x[[0, 1]] + x[:, np.array([0, 1, 2, 3])][:2]
+        y.sum().backward()
+        return x.grad.sum().cpu().item()
+
+    assert heard(run) == (["copy"] * 3, 16.0)
+
+
+def test_a_mask_of_an_array_is_copied_and_its_positions_are_counted(heard):
+    found, _ = heard(lambda: torch.zeros(3, device="cuda")[np.array([True, False, True])])
+    assert found == ["copy", "mask"]
