@@ -12,6 +12,7 @@ from syncscope.heat import backward, blocks, by_code, fleeting
 from syncscope.heat.beside_steps import called_beside_steps
 from syncscope.heat.by_name import by_name, by_place, changes_batch, known_by_name, place
 from syncscope.heat.by_role import by_role, for_others
+from syncscope.heat.called_by_maker import called_by_maker
 from syncscope.heat.called_in_file import called_in_file
 from syncscope.heat.callers import callers, nearest
 from syncscope.heat.loops import at_top
@@ -181,9 +182,10 @@ def by_itself(function: ProjectFunction | None) -> Heat:
     never = conventions.never(function.name, owner) and function.name not in conventions.MAKERS
     never = never or (said.reason is Reason.METRIC and function.name.strip("_") == "reset")  # as often as its result
     never = never or _goes_through_data_set(function) or "inference_mode" in function.decorators()
-    soft = said.reason in conventions.SOFT and function.closure is None and not never
-    if not soft:
+    if never or said.reason not in conventions.SOFT:
         return said
+    if function.closure is not None:
+        return Reason.CALLED(function.name) if called_by_maker(function, lambda each: by_itself(each).hot) else said
     role = module.project.role(module.path, function.name, owner)
     if role is Role.CALLED or f"{owner}.{function.name}" in _called_alone(module):
         return Reason.CALLED(function.name)
