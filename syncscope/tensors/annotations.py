@@ -159,7 +159,7 @@ def meaning(target: Fact, why: str = "") -> Fact:
             return Fact(MODULE, confidence=3, ref=ref)
         if ref.startswith(("torch.distributions.", "torch.optim.")):
             return Fact(OTHER, confidence=3, ref=f"{ref}()")
-        if ref == "torch.utils.data.DataLoader":
+        if ref.startswith("torch.utils.data.") and word == "DataLoader":
             return Fact(OTHER, confidence=3, ref=LOADER)
         if word == "Variable":
             return tensor(confidence=3, why=why or "annotated as a tensor")

@@ -23,7 +23,6 @@ from syncscope.tensors.facts import (
     BATCH,
     BOOL,
     DEVICE,
-    FIXED,
     FLOAT,
     FLOATING,
     HOST,
@@ -47,6 +46,8 @@ from syncscope.tensors.facts import (
     Tag,
     items,
     like,
+    listed,
+    parameter,
     spread,
     tensor,
 )
@@ -106,6 +107,8 @@ def attribute_of(frame: Frame, node: ast.Attribute) -> Fact:
 def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
     """An attribute of a known owner."""
     kind, word = owner.kind, node.attr
+    if word == "param_groups":
+        return _GROUPS
     if kind is TENSOR:
         return _tensor_attribute(frame, node, owner)
     if kind is OTHER or kind is MODULE:
@@ -129,7 +132,7 @@ def _of_object(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact | None:
             return named(f"{ref}.{word}")
         if word == "module" and (inner := spread(owner)) is not None:
             return inner
-        return tensor(FLOAT, owner.device, 3, node, shape=FIXED) if word in _OF_LAYERS else None
+        return parameter(owner, node) if word in _OF_LAYERS else None
     if isinstance(ref, Module):
         return member(owner, word)
     if ref is None:
@@ -145,6 +148,8 @@ def _of_object(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact | None:
     return fact if fact.kind is not NOTHING_KNOWN and fact is not NONE else used_as(frame, path)
 
 
+_GROUPS = listed(items(UNKNOWN, {"params": listed(parameter(UNKNOWN, "an optimizer holds it"))}))
+"""What an optimizer calls `param_groups`, and nobody else."""
 _OF_LAYERS = ("weight", "bias", "in_proj_weight", "running_mean", "running_var")
 
 

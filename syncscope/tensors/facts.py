@@ -132,6 +132,14 @@ def items(each: Fact, keys: dict[object, Fact] | None = None) -> Fact:
     return Fact(SEQUENCE, confidence=each.confidence, ref=Items(each, keys))
 
 
+OF_PARAMETERS = ("torch.nn.ParameterList", "torch.nn.ParameterDict")
+
+
+def parameter(module: Fact, why: ast.AST | str = "a module holds it") -> Fact:
+    """A parameter of a module."""
+    return tensor(FLOAT, module.device, 3, why, shape=FIXED)
+
+
 def listed(each: Fact) -> Fact:
     """A list of which every element is like this one."""
     return Fact(SEQUENCE, confidence=each.confidence, ref=Listed(each))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+
 from syncscope.model.fact import Fact
 from syncscope.project import conventions
 from syncscope.project.modules import Class, ProjectFunction
-from syncscope.project.names import find_method, outside
+from syncscope.project.names import ancestry, find_method, outside
+from syncscope.project.of_file import MANY, kept
+from syncscope.project.syntax import walk
 from syncscope.tensors.facts import MODULE, OTHER, tensor
 from syncscope.tensors.torch.signatures import table
 
@@ -64,8 +68,30 @@ def is_given_ctx(function: ProjectFunction, cls: Class) -> bool:
 
 
 def set_up_by(cls: Class) -> tuple[str, ...]:
-    """The methods that set what an object of a class holds."""
-    return _OF_FUNCTION if is_autograd_function(cls) else conventions.SET_UP
+    """The methods that set what an object of a class holds: those that `__init__` calls of itself, too."""
+    return _OF_FUNCTION if is_autograd_function(cls) else _set_up(cls)
+
+
+@kept(MANY)
+def _set_up(cls: Class) -> tuple[str, ...]:
+    called = dict.fromkeys(name for each in ancestry(cls) for name in _called_to_set_up(each.node))
+    return (*conventions.SET_UP, *(each for each in called if each not in (*conventions.SET_UP, *conventions.FORWARD)))
+
+
+@kept(MANY)
+def _called_to_set_up(node: ast.ClassDef) -> tuple[str, ...]:
+    """What the constructor of a class calls of its object, and what that calls in the same class."""
+    methods = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
+    found: dict[str, None] = {"__init__": None}
+    todo = ["__init__"]
+    while todo:
+        method = methods.get(todo.pop())
+        for each in walk(method) if method is not None else ():
+            match each:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)) if name not in found:
+                    found[name] = None
+                    todo.append(name)
+    return tuple(found)
 
 
 def is_tensor(cls: Class) -> bool:

@@ -26,6 +26,7 @@ from syncscope.tensors.facts import (
     NP_ARRAY,
     NUMBER,
     OF_ENVIRONMENT,
+    OF_PARAMETERS,
     OTHER,
     PERHAPS_OF_HOST,
     SCALAR,
@@ -42,6 +43,7 @@ from syncscope.tensors.facts import (
     items,
     like,
     listed,
+    parameter,
     sequence,
     tensor,
 )
@@ -299,4 +301,6 @@ def element(fact: Fact, position: int | None = None) -> Fact:
         return NP_ARRAY.but(confidence=2)
     if kind is ARRAY:
         return NO_TENSOR
+    if kind is MODULE and fact.ref == OF_PARAMETERS[0]:
+        return parameter(fact)
     return fact if fact is OF_ENVIRONMENT else UNKNOWN  # states, rewards, ends

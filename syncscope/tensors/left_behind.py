@@ -12,7 +12,8 @@ from syncscope.project import conventions
 from syncscope.project.modules import Class
 from syncscope.project.names import ancestry
 from syncscope.project.of_file import kept
-from syncscope.project.syntax import name_of, statements, walk
+from syncscope.project.syntax import dotted, name_of, statements, walk
+from syncscope.tensors.instances import set_up_by
 from syncscope.tensors.torch.signatures import FACTORIES
 
 _REGISTERED = re.compile(rb"register_buffer\(\s*[\"'](\w+)[\"']")
@@ -24,10 +25,11 @@ def is_left_behind(cls: Class, name: str) -> bool:
     kin = ancestry(cls)
     if not any(name in each.made_on_host for each in kin):
         return False
-    made = [value for each in kin for value in _set_up(each.node).get(name, ())]
+    by = set_up_by(cls)
+    made = [value for each in kin for value in _set_up(each.node, by).get(name, ())]
     if not made or not all(map(_is_made, made)):
         return False  # it was given, perhaps from the device
-    return not any(moves_along(each, name) or name in _set_later(each.node) for each in kin)
+    return not any(moves_along(each, name) or name in _set_later(each.node, by) for each in kin)
 
 
 _GIVEN_BACK = frozenset(("as_tensor", "asarray"))  # what is given a tensor gives that tensor
@@ -44,9 +46,43 @@ def _is_made(node: ast.expr | None) -> bool:
 
 def moves_along(cls: Class, name: str) -> bool:
     """Whether a class registers an attribute as a buffer, keeps it where it was moved, or moves itself by hand."""
-    if not _MOVING.isdisjoint(cls.methods) or moves_by_name(cls):
+    own = (_taken_along(cls.methods[each].node) for each in _MOVING if each in cls.methods)
+    if moves_by_name(cls) or any(names is None or name in names for names in own):
         return True
     return name in _moved(cls.node, cls.module.source)
+
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_ANY = frozenset("setattr getattr super vars __dict__ replace update apply _apply map_structure tree_map".split())
+_BY_ANOTHER = frozenset(f"self.{each}" for each in _MOVING)
+_SAME = frozenset("clone detach copy".split())
+
+
+@kept(64)
+def _taken_along(method: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str] | None:
+    """The attributes that a method moves with its object; None where it may be any: it names none, or goes through them."""
+    every = walk(method)
+    if any(isinstance(each, _LOOPS) or name_of(each) in _ANY for each in every):
+        return None
+    # `return self.to("cuda")` leaves it to another
+    named = any(isinstance(each, ast.Attribute) and dotted(each) in _BY_ANOTHER for each in every)
+    found = set[str]()
+    for each in statements(method):
+        if not isinstance(each, ast.Assign):
+            continue
+        for target in each.targets:
+            if isinstance(target, ast.Attribute):
+                named = True
+                if not _is_same(each.value, target.attr):
+                    found.add(target.attr)
+    return frozenset(found) if named else None
+
+
+def _is_same(value: ast.expr, name: str) -> bool:
+    """Whether this is an attribute as it was, or a copy of it: `self.sizes.clone()`."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _SAME:
+        value = value.func.value
+    return isinstance(value, ast.Attribute) and value.attr == name
 
 
 @kept(64)
@@ -86,7 +122,7 @@ def _moves_by_name(node: ast.ClassDef) -> bool:
 def movers(node: ast.ClassDef) -> dict[str, set[str]]:
     """By the attributes of a class the methods, its set-up aside, that keep them where they move them."""
     found: dict[str, set[str]] = defaultdict(set)
-    for method in _methods(node, False):
+    for method in _methods(node, conventions.SET_UP, False):
         for each in statements(method):
             if isinstance(each, ast.Assign) and _is_sent(each.value):
                 for name in (name for at in each.targets for name in _own(at)):
@@ -112,17 +148,17 @@ def _is_sent(value: ast.expr) -> bool:
     return False
 
 
-def _methods(node: ast.ClassDef, setting_up: bool) -> Iterator[ast.FunctionDef]:
+def _methods(node: ast.ClassDef, set_up: tuple[str, ...], setting_up: bool) -> Iterator[ast.FunctionDef]:
     for each in node.body:
-        if isinstance(each, ast.FunctionDef) and (each.name in conventions.SET_UP) is setting_up:
+        if isinstance(each, ast.FunctionDef) and (each.name in set_up) is setting_up:
             yield each
 
 
 @kept(64)
-def _set_up(node: ast.ClassDef) -> dict[str, list[ast.expr | None]]:
+def _set_up(node: ast.ClassDef, by: tuple[str, ...]) -> dict[str, list[ast.expr | None]]:
     """The attributes of itself that the set-up of a class sets, each with its values where these stand alone."""
     found: dict[str, list[ast.expr | None]] = defaultdict(list)
-    for method in _methods(node, True):
+    for method in _methods(node, by, True):
         for each in statements(method):
             if isinstance(each, ast.Assign):
                 alone = len(each.targets) == 1 and isinstance(each.targets[0], ast.Attribute)
@@ -144,6 +180,6 @@ def _own(target: ast.AST) -> list[str]:
 
 
 @kept(64)
-def _set_later(node: ast.ClassDef) -> frozenset[str]:
+def _set_later(node: ast.ClassDef, by: tuple[str, ...]) -> frozenset[str]:
     """The attributes of itself that a class sets outside of its set-up."""
-    return frozenset(name for method in _methods(node, False) for name in _own(method))
+    return frozenset(name for method in _methods(node, by, False) for name in _own(method))

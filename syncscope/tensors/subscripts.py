@@ -16,11 +16,13 @@ from syncscope.tensors.facts import (
     HOST,
     MODULE,
     NO_TENSOR,
+    OF_PARAMETERS,
     OTHER,
     SEQUENCE,
     TENSOR,
     Items,
     items,
+    parameter,
     sequence,
 )
 from syncscope.tensors.frame import Frame, evaluate
@@ -43,6 +45,8 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
         return element(base.source)  # a batch of dicts: `inputs["pose"]` of `for inputs, targets in loader`
     if kind is OTHER and isinstance(base.ref, str) and base.ref.startswith(("typing.", "builtins.", "collections")):
         return UNKNOWN if base.ref.endswith("()") else base
+    if kind is MODULE and base.ref in OF_PARAMETERS:
+        return parameter(base, node)
     if base is NO_TENSOR and node.slice.__class__ in (ast.Compare, ast.Slice):
         evaluate(frame, node.slice)
         return base  # a part of an array or of a list

@@ -42,6 +42,8 @@ from syncscope.tensors.facts import (
     sequence,
     tensor,
 )
+from syncscope.tensors.facts import SPREAD as STARRED
+from syncscope.tensors.frame import evaluate
 from syncscope.tensors.joins import element
 from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
 from syncscope.tensors.torch.host_values import chosen_from_host
@@ -297,6 +299,8 @@ def by_schema(call: Call, signature: Signature) -> Fact:
     """A torch function over tensors: the result by its schema, dtype and dimensions by its name."""
     word, node = call.word, call.node
     first = call.args[0] if call.args else call.keywords.get("input", UNKNOWN)
+    if first is STARRED:  # `torch.meshgrid(*axes)`
+        first = evaluate(call.frame, call.nodes[0].value)  # type: ignore[attr-defined]
     # a loader gives a batch that is one tensor, too
     held = element(first) if first.kind is BATCH else holds_tensor(first)
     device = _device_of_result(call, first)
@@ -349,7 +353,7 @@ def _device_of_result(call: Call, first: Fact) -> Device:
             return HOST  # they lie in one place
     device = HOST
     known = False
-    for fact in (*call.args, *call.keywords.values()):
+    for fact in (*(first if each is STARRED else each for each in call.args), *call.keywords.values()):
         inner = holds_tensor(fact)
         if inner is not None:
             known = True

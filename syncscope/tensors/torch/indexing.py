@@ -206,8 +206,8 @@ class _Index:
         elif kind in (ast.Name, ast.Attribute) and isinstance(fact.ref, Items):
             if isinstance(fact.ref, Listed) and each in (SCALAR, NOTHING_KNOWN):
                 frame.emit(Op.INDEX_LIST, node, part, base, 2)
-            elif each is SCALAR:  # a list that was filled, or a tuple: one of each dimension
-                frame.emit(Op.INDEX_LIST, node, part, base, 1)
+            elif each is SCALAR:  # a list that was filled, or a tuple: alone it is one of each dimension
+                frame.emit(Op.INDEX_LIST, node, part, base, 2 if len(self.parts) > 1 else 1)
 
     def _comparison(self, part: ast.expr) -> None:
         """Take for a mask what compares something of which no more is known."""

@@ -15,16 +15,17 @@ from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     DEVICE,
     FIXED,
-    FLOAT,
     HOST,
     INTEGER,
     MODULE,
+    OF_PARAMETERS,
     SEQUENCE,
     SOMEWHERE,
     STRING,
     TENSOR,
     device_of,
     items,
+    parameter,
     sequence,
     tensor,
 )
@@ -81,9 +82,11 @@ def method(call: Call) -> Fact | None:
             return None
         return _moved(call) if word in ("to", "cuda", "cpu") else owner
     if word in ("parameters", "buffers"):
-        return items(_parameter(owner, node))
+        return items(parameter(owner, node))
     if word in ("named_parameters", "named_buffers"):
-        return items(sequence(STRING, _parameter(owner, node)))
+        return items(sequence(STRING, parameter(owner, node)))
+    if word in ("values", "items") and owner.ref in OF_PARAMETERS:
+        return items(parameter(owner, node) if word == "values" else sequence(STRING, parameter(owner, node)))
     if word == "predict" and isinstance(owner.ref, str) and owner.ref.endswith(".AdaptiveLogSoftmaxWithLoss"):
         call.emit(Op.LIBRARY_READ, call.first_node, tensor(device=owner.device, confidence=2, why=node))
     if word == "state_dict":
@@ -93,10 +96,6 @@ def method(call: Call) -> Fact | None:
     if word in ("named_modules", "named_children"):
         return items(sequence(STRING, Fact(MODULE, confidence=2)))
     return None
-
-
-def _parameter(owner: Fact, node: ast.AST) -> Fact:
-    return tensor(FLOAT, owner.device, 3, node, shape=FIXED)
 
 
 def _is_made_here(call: Call) -> bool:
