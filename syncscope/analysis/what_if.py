@@ -11,6 +11,7 @@ reads its tensors) is between the ends of its interval.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -50,6 +51,7 @@ HOLDS = 0.1  # of a step that a device twice as fast saves, from which it is wha
 # as in that one kernel: tensors read and written.
 TRAFFIC = {"SGD": 8 / 5, "Adam": 18 / 7, "AdamW": 20 / 7, "Adagrad": 11 / 5}
 COMPILED = 2.0  # the same of any other, beside what `torch.compile` makes of its step
+LISTS = re.compile("foreach|multi_tensor_apply")  # in the names of kernels that work on a list of tensors at once
 Truths = NDArray[np.bool_]
 
 
@@ -84,7 +86,6 @@ def _scaled(one: WhatIf, scale: float) -> WhatIf:
 def _launches(ground: Ground) -> Iterator[WhatIf]:
     """The host's work between two waits shrinks to one launch a stretch."""
     launches, (gaps, cost) = ground.launches, ground.times
-    host = ground.event_graph.host
     if not ground.counted(launches).sum() >= MANY:
         return
     optimizers = np.zeros(len(launches), bool)
@@ -100,11 +101,9 @@ def _launches(ground: Ground) -> Iterator[WhatIf]:
     forbid = Counter(read.place.shortly for read in reads if read.place)
     named = ", ".join(where for where, _ in forbid.most_common(3))
     first = f"; no graph can hold a wait, so first the one{'s' * (len(forbid) > 1)} at {named}"
-    opencl = any(ground.trace.names[code].startswith("cl") for code in np.unique(ground.trace.name[host.row[launches]]))
     how = '`torch.compile(mode="reduce-overhead")`, or `torch.cuda.graph` around what has fixed shapes'
-    if opencl:  # a program to which `ocl` was lent knows nothing of it
-        lent = ground.trace.meta.get("stands_for") == "cuda"
-        how = f"on CUDA {how}" if lent else "`torch.ocl.capture` of a step of fixed shape"
+    if _by_opencl(ground, launches):
+        how = f"on CUDA {how}" if _is_lent(ground) else "`torch.ocl.capture` of a step of fixed shape"
     yield ground.row(
         "launches cost nothing",
         saved,
@@ -117,6 +116,27 @@ def _launches(ground: Ground) -> Iterator[WhatIf]:
         effort=Effort.STEP,
         word="launches",
     )
+
+
+def _by_opencl(ground: Ground, launches: Truths) -> bool:
+    names = np.unique(ground.trace.name[ground.event_graph.host.row[launches]])
+    return any(ground.trace.names[code].startswith("cl") for code in names)
+
+
+def _is_lent(ground: Ground) -> bool:
+    """Whether `ocl` was lent to a program for CUDA, which knows nothing of it."""
+    return ground.trace.meta.get("stands_for") == "cuda"
+
+
+def _for_optimizer(ground: Ground, launches: Truths) -> str:
+    """What makes one launch of a step of an optimizer that torch cannot fuse; "" where nothing does."""
+    work = ground.event_graph.device_work
+    kinds = np.unique(ground.trace.name[work.row[np.isin(work.enqueued, np.flatnonzero(launches))]])
+    by_lists = any(LISTS.search(ground.trace.names[code]) for code in kinds)
+    compiled = "`torch.compile` of its step"
+    if _by_opencl(ground, launches):  # no code is generated for it
+        compiled = f"on CUDA {compiled}" if _is_lent(ground) else ""
+    return " or ".join(filter(None, (compiled, "" if by_lists else "`torch._foreach_*` in it")))
 
 
 def _one_launch(ground: Ground, launches: Truths, most: float = OPERATOR) -> Changes:
@@ -147,7 +167,9 @@ def _one_line(ground: Ground) -> Iterator[WhatIf]:
         if name in TRAFFIC:
             advice, effort = f"`{name}(..., fused=True)`", Effort.WORD
         else:
-            advice, effort = "`torch.compile` of its step, or `torch._foreach_*` in it", Effort.LINES
+            advice, effort = _for_optimizer(ground, inside), Effort.LINES
+        if not advice:
+            continue
         told = f"{name}'s step is one launch", advice
         groups.append((*told, effort, TRAFFIC.get(name, COMPILED), np.inf, inside))
     trained = lines.sums(lines.whose, lines.backward.astype(float)) > 0  # each launch there needs the one before it

@@ -89,14 +89,18 @@ def test_the_launches_of_one_line_become_one():
     assert row.lines[0] == Place("train.py", 30)
 
 
-def stepping(optimizer):
-    """Of a recording in which half a millisecond of each step is that optimizer's."""
+def stepping(optimizer, kernel="work", lent=False, call="cudaLaunchKernel"):
+    """Of a recording in which half a millisecond of each step is that optimizer's; None where there is no such row."""
     trace = recorded(launching())
+    trace = Trace.of(dataclasses.replace(e, name=kernel) if e.kind == Kind.KERNEL else e for e in trace)
     regions = [
         Event(Kind.ANNOTATION, f"Optimizer.step#{optimizer}.step", HOST, int(end - 600 * US), 500 * US)
         for end in trace.end[trace.rows(Kind.STEP)].tolist()
     ]
-    return rows(Trace.of([*trace, *regions]))[f"{optimizer}'s step is one launch"]
+    found = Trace.of([*trace, *regions])
+    names = [name.replace("cudaLaunchKernel", call) for name in found.names]
+    meta = found.meta | ({"stands_for": "cuda"} if lent else {})
+    return rows(dataclasses.replace(found, names=names, meta=meta)).get(f"{optimizer}'s step is one launch")
 
 
 def test_an_optimizer_is_told_to_be_fused():
@@ -118,6 +122,17 @@ def test_only_optimizers_that_torch_can_fuse_are_told_to_be():
         assert "fused" not in row.advice
         assert "torch.compile" in row.advice
         assert row.effort is Effort.LINES
+
+
+@pytest.mark.parametrize("kernel", ["foreach_add_float", "void at::native::(anonymous)::multi_tensor_apply_kernel<>"])
+def test_an_optimizer_that_goes_through_lists_already_is_not_told_to(kernel):
+    """`foreach=True` stood in the line that was to be mended by `torch._foreach_*`."""
+    assert "_foreach_" in stepping("RMSprop").advice
+    assert stepping("RMSprop", kernel).advice == "`torch.compile` of its step"
+    on_opencl = {"call": "clEnqueueNDRangeKernel"}
+    assert stepping("RMSprop", kernel, **on_opencl) is None, "no code is generated for it"
+    assert stepping("RMSprop", **on_opencl).advice == "`torch._foreach_*` in it"
+    assert stepping("RMSprop", kernel, lent=True, **on_opencl).advice == "on CUDA `torch.compile` of its step"
 
 
 def test_a_loader_that_is_never_late():
