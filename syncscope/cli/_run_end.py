@@ -74,7 +74,7 @@ def written(trace: Trace, target: str, output: Path, quiet: bool, made: HowMade)
     from syncscope.exporters import tensorboard
 
     if not len(trace):
-        return True, partial(_nothing, made)
+        return True, partial(_nothing, trace.meta.get("ended_by", ""), made)
     if made.device == "ocl":
         trace.meta["stands_for"] = "cuda"
     files: list[Path] = []
@@ -98,10 +98,11 @@ def written(trace: Trace, target: str, output: Path, quiet: bool, made: HowMade)
     return failed is None, show
 
 
-def _nothing(made: HowMade) -> None:
-    """That there is nothing, and, of a program that computes, what to change."""
-    echo("syncscope: nothing to record: no step, no sync, no work of a device", err=True)
-    if made.device or "torch" in sys.modules:
+def _nothing(error: str, made: HowMade) -> None:
+    """That there is nothing, and, of a program that computes and that no error ended, what to change."""
+    ended = f" before {error} ended the program" if error else ""
+    echo(f"syncscope: nothing to record: no step, no sync, no work of a device{ended}", err=True)
+    if not error and (made.device or "torch" in sys.modules):
         _no_device.tell(made)
 
 
@@ -122,7 +123,8 @@ def _show(trace: Trace, made: HowMade) -> None:
             out.print(row)
     elif not np.isin(trace.kind, DEVICE).any():
         echo("syncscope: no device worked, so nothing waited for one", err=True)
-        _no_device.tell(made)
+        if not trace.meta.get("ended_by"):
+            _no_device.tell(made)
     elif not (trace.kind == Kind.STEP).any() and (ended := _ended_early(trace)):
         echo(f"syncscope: {ended}", err=True)
         echo(" `syncscope report` shows what came before, from the file below", err=True)

@@ -279,7 +279,7 @@ def known_without_time(found: Verification) -> str:
         if found.values == "equal"
         else "as the text of the fixes says"
     )
-    time = f"time is not decidable here{_why_open(found)}: on a quiet GPU `syncscope verify {visible(found.program)}`"
+    time = f"time is not decidable here{_why_open(found)}: a quiet GPU decides it, by the same command without --device"
     return f"What is known: {waits}, and values are {same}; {time}.{_would_show(found)}"
 
 

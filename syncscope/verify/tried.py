@@ -21,7 +21,7 @@ from syncscope.verify.periods import Periods
 from syncscope.verify.plan import HEARD
 from syncscope.verify.rehearsal import Rehearsal, Rehearsals
 from syncscope.verify.request import Program, Request
-from syncscope.verify.results import CHANGED, EQUAL, PROCESSORS, WITHIN, Verification
+from syncscope.verify.results import CHANGED, EQUAL, WITHIN, Verification
 from syncscope.verify.timing import Ratio
 from syncscope.verify.values import Difference, Values
 from syncscope.verify.why_kept import why_it_goes
@@ -131,13 +131,16 @@ class Tried:
         itself = values.pieces({}, {})
         self._loose = {name for name, by in values.names_of(one, again, itself[1]).items() if by}
         noise = self._found.noise = values.difference(one, again, *itself, self._loose)
-        if not noise.largest or (self._found.device not in PROCESSORS and noise.largest <= WEAK):
+        if noise.largest <= (0.0 if self._found.device == "cpu" else WEAK):
             return True
         where = f", most at {noise.where}" if noise.where else ""
         self._found.notes.append(
-            f"nothing was tried: the same steps, made twice as written, differ by {noise.largest:.1e}{where}. Something of the "
-            "program could not be put back, so that from here on the run may be another than without --try"
+            f"nothing was tried: the same steps, made twice as written, differ by {noise.largest:.1e}{where}. Either a step "
+            "computes something else each time, or something could not be put back: then the run from here on is another than "
+            "without --try"
         )
+        for offer in self._offers.tried:
+            offer.fix.why = "the same steps, made twice as written, differ"
         return False
 
     def _idle(self, offer: Offer, one: Values) -> str:

@@ -104,6 +104,14 @@ def test_the_folder_of_an_output_is_made(folder):
     assert "train.py" in (folder / "out" / "found.json").read_text()
 
 
+def test_a_program_that_an_error_ended_is_not_told_how_to_use_a_device(tmp_path):
+    (tmp_path / "train.py").write_text("import torch\n\nraise OSError('no data')\n")
+    command = [sys.executable, "-m", "syncscope", "run", "--device", "cpu", "train.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert "before OSError ended the program" in done.stderr
+    assert "hint" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("code", "words"),
     [

@@ -231,13 +231,11 @@ def test_on_a_processor_what_is_known_is_the_result(
         reads_before=5.55, reads_after=1.55, open_files=changed, difference=Difference(), compared_steps=8,
     )  # fmt: skip
     said = "of 5.55 waits a step 1.55 are left, and values are equal, bit for bit, in the 8 steps compared; time is not"
-    assert f"{said} decidable here (noise 14%): on a" in verdict(found)
+    assert f"{said} decidable here (noise 14%): a quiet GPU" in verdict(found)
     one = replace(
         found, ratio=Ratio(1.126, 1.126, 1.126, 1), same=Ratio(0.82, 0.82, 0.82, 1), before=104.6e6, after=106.7e6
     )
-    assert "not decidable here (1 turn, and 3 are the least; a larger --budget holds more): on a quiet GPU" in verdict(
-        one
-    )
+    assert "not decidable here (1 turn, and 3 are the least; a larger --budget holds more): a quiet GPU" in verdict(one)
     assert "noise" not in verdict(one)
     assert "medians of all turns; the ratio is of those in which both ran" in dict(summary(one))["step"]
     assert "medians" not in dict(summary(replace(one, after=104.6e6 * 1.126)))["step"]

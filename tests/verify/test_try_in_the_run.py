@@ -240,6 +240,17 @@ def test_what_cannot_be_tried_is_said(project: Path, forked: Python) -> None:
     assert "after 30 steps, before its recording was over; `--active 10` records fewer" in said
 
 
+def test_a_step_that_computes_something_else_each_time_is_said_to(project: Path, forked: Python) -> None:
+    written = TRAIN.replace("LOOP", OVER.strip())
+    (project / "train.py").write_text(
+        written.replace("model(x).square().mean()", "model(x).square().mean() * (1 + time.time() % 1)")
+    )
+    _, said = ran(forked, "--try", "--unsafe-fixes", "--active=20")
+    assert "nothing was tried: the same steps, made twice as written, differ by" in said
+    assert "Either a step computes something else each time, or something could not be put back" in said
+    assert "not tried before the end" not in said
+
+
 def test_a_schedule_without_an_end_is_refused_and_one_of_several_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     _, said = run("--try", "--whole", code=2)
     assert "--try begins when the recording is over" in said
