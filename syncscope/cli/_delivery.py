@@ -159,7 +159,7 @@ class Delivery:
         self._opened = out
 
 
-class Nowhere:
+class Undelivered:
     """In place of a delivery, for reports that are held to limits and shown to nobody."""
 
     waits = True

@@ -123,12 +123,19 @@ def diff_jobs(
 
 
 def _gone(found: JobComparison, before: JobFolder, after: JobFolder, expect: int | None) -> UserError | None:
-    """Why no limit holds: ranks are not in the second job, or nothing can be said of one that is."""
-    from syncscope.analysis.absent import absent_of
+    """Why no limit holds: ranks are not in the second job, or in the first, or nothing can be said of one that is in both."""
+    from syncscope.analysis.absent import Absent, absent_of
     from syncscope.cli import _expected
 
     if (gone := _expected.missing(absent_of(after.traces, max(before.world, after.world), expect))) is not None:
         return gone
+    if expect is None and (alone := found.only[1]):
+        ranks = f"rank{'s' * (len(alone) > 1)} {Absent(after.world, len(before.traces), tuple(alone)).named}"
+        those = "those" if len(alone) > 1 else "that"
+        return UserError(
+            f"{visible(before.name)} has no {ranks} to compare {those} of {visible(after.name)} with",
+            f"name the traces of all ranks of both; or, if that is on purpose, {_expected.EXPECT} {len(found.ranks)}",
+        )
     told = next(((number, said) for number, one in found.ranks.items() if (said := unlike(one))), None)
     return None if told is None else UserError(f"rank {told[0]}: {told[1]}", "record that rank again")
 

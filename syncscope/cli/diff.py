@@ -57,8 +57,8 @@ def command(
     as much as they do are said to be within noise.
 
     Of two jobs there is a row for each rank; the median rank and the worst are shown in full. --max-slowdown is of the median
-    rank, --max-new-syncs of the one that has most. Neither holds (2) where a rank is missing in AFTER that BEFORE has, or that
-    the recordings say there is; --expect says that so many are enough.
+    rank, --max-new-syncs of the one that has most. Neither holds (2) where a rank is missing in one that the other
+    has, or in AFTER that the recordings say there is; --expect says that so many are enough.
 
     Exit code: 0 all well, 1 a limit is broken, 2 a file could not be read, the two not be compared, or a limit not be judged.
     """

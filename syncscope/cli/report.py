@@ -123,7 +123,7 @@ def command(
     from syncscope import api
     from syncscope.analysis.measured import with_measured
     from syncscope.cli import _gate, _held_jobs, _jobs, _left_behind, _traces
-    from syncscope.cli._delivery import Delivery, Nowhere
+    from syncscope.cli._delivery import Delivery, Undelivered
     from syncscope.cli._lean import return_large_arrays
     from syncscope.cli._measured import measured
     from syncscope.cli._said_of_many import SaidOfMany
@@ -159,7 +159,7 @@ def command(
             _say_what_is_one_job(_jobs.jobs(paths), name)
     findings = {"findings"} == exporter.TAKES
     shown = [job.name for job in held] if findings else []
-    to = Nowhere() if beside else Delivery(exporter, name, output, [*shown, *paths], os.path.isdir(files[0]), whole)
+    to = Undelivered() if beside else Delivery(exporter, name, output, [*shown, *paths], os.path.isdir(files[0]), whole)
     if isinstance(to, Delivery) and to.pages and not each and (pages := _jobs.jobs(paths)):
         from syncscope.cli import _pages
 

@@ -168,6 +168,20 @@ def test_no_limit_holds_where_a_rank_is_missing_in_the_second_job(tmp_path, limi
     assert diff(one, two).return_value == 0, "nobody asked whether anything holds"
 
 
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit[0])
+@pytest.mark.parametrize("world", [4, 2], ids=["its traces name the rank", "it is of another size"])
+def test_no_limit_holds_where_a_rank_of_the_second_job_has_none_beside_it(tmp_path, limit, world):
+    """What came in rank 2 or 3 alone was not seen, and the gate held."""
+    one, two = job(tmp_path / "one", 1, 1, world=world), job(tmp_path / "two", 1, 1, 1, 1)
+    asked = diff(one, two, *limit)
+    assert asked.return_value == 2
+    said = f"{' '.join(limit)} cannot be judged: {one} has no ranks 2, 3 to compare those of {two} with"
+    assert said in asked.stderr
+    assert "if that is on purpose, --expect 2" in asked.stderr
+    assert diff(one, two).return_value == 0, "nobody asked whether anything holds"
+    assert diff(one, two, "--max-new-syncs", "0", "--expect", "2").return_value == 0
+
+
 def test_a_rank_that_both_jobs_lack_is_missing_until_it_is_said_that_none_is(tmp_path):
     one, two = (job(tmp_path / name, 1, 1, world=8) for name in ("one", "two"))
     assert diff(one, two, "--max-slowdown", "50%").return_value == 2
