@@ -3,31 +3,33 @@
 import re
 
 ASIDE = frozenset(
-    """test tests testing test_utils test_functions benchmark benchmarks benchmarking profile profiling profiler
-    scripts cli bin demo demos loaders data datasets data_readers
-    data_transform data_utils data_util preprocess preprocessing
-    postproc postprocess postprocessing post_processing
-    transforms tokenizers tokenization eval evaluate evaluation evaluator evaluators val scoring inference trackers tools
-    analysis statistics hub_interface sequence_generator generation dpm_solver loggers visualization visualizer visualizers
-    deploy deployment explain export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
-    xpu npu hpu loader dataloaders dataloader data_loaders data_loader datamodules data_modules tutorials tutorial notebooks
-    pruner pruners docs debug debugging detect predict predictor interpret interpretability explainability
-    backup backups deprecated
-    serialization persistence pipelines model_card model_cards gui serve server servers serving webui hpo""".split()
+    """
+    test tests testing test_utils test_functions validation validations benchmark benchmarks benchmarking profile profiling
+    profiler scripts cli bin
+    demo demos loaders data datasets data_readers data_transform data_utils data_util preprocess preprocessing postproc
+    postprocess postprocessing post_processing transforms tokenizers tokenization eval evaluate evaluation evaluator
+    evaluators val scoring inference trackers tools analysis statistics hub_interface sequence_generator generation scorers
+    entrypoints dpm_solver loggers visualization visualizer visualizers deploy deployment explain export exporter exporters
+    distributed dist_utils converters dataset_converters diagnostics cpu mps xpu npu hpu loader dataloaders dataloader
+    data_loaders data_loader datamodules data_modules tutorials tutorial notebooks pruner pruners docs debug debugging detect
+    predict predictor interpret interpretability explainability backup backups deprecated serialization persistence pipelines
+    model_card model_cards gui serve server servers serving webui hpo""".split()
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""
 HELPERS = frozenset(("tools",))
 """Those of them that a file may be called which helps the steps; a folder that is called so holds programs."""
 AFTER = frozenset(
-    """test tests testing eval evaluate evaluation evaluator evaluators val valid validate scoring inference infer export
-    exporter exporters deploy demo demos benchmark benchmarks benchmarking visualization visualizer detect predict
-    predictor""".split()
+    """
+    test tests testing eval evaluate evaluation evaluator evaluators val valid validate validation validations scoring
+    inference infer export exporter exporters deploy demo demos benchmark benchmarks benchmarking visualization visualizer
+    detect predict predictor""".split()
 )
 """Files and folders of what is run when the training, or an epoch of it, is over."""
 TRAINED = frozenset(
-    """tokenization tokenizers detect predict predictor inference eval evaluate evaluation evaluator evaluators val
-    scoring bin cli scripts tools""".split()
+    """
+    tokenization tokenizers detect predict predictor inference eval evaluate evaluation evaluator evaluators val scoring bin
+    cli scripts tools entrypoints""".split()
 )
 """Those of them that people train, too, or train from: a tokenizer, what infers, programs. Where what trains stands among them,
 they are not aside."""
@@ -46,10 +48,11 @@ SCRIPT = re.compile(
     rb"\A(?!.*^(?:async )?(?:def test_|class Test)).*(?:\.parse_(?:known_)?args\(|\bsys\.argv\b)", re.M | re.S
 )
 NO_STEPS = frozenset(
-    """test tests testing test_utils benchmark benchmarks benchmarking profile profiling profiler loader loaders data datasets
+    """
+    test tests testing test_utils benchmark benchmarks benchmarking profile profiling profiler loader loaders data datasets
     data_readers data_transform data_utils data_util preprocess preprocessing transforms tokenizers eval evaluate evaluation
-    evaluator evaluators val scoring transform dataloaders dataloader data_loaders data_loader datamodules data_modules predict
-    predictor pipelines""".split()
+    evaluator evaluators val validation validations scoring transform dataloaders dataloader data_loaders data_loader
+    datamodules data_modules predict predictor pipelines""".split()
 )
 """Those of them in which also a `forward` or a `step` is none of the training."""
 PREPARING = frozenset(
@@ -74,7 +77,7 @@ PREDICTIONS = frozenset("y_pred y_hat pred preds prediction predictions logits o
 RETURNED = re.compile(r"^return_(preds?|predictions?|hyps?|hypotheses)$")
 """Flags that ask for what a model is used for, beside its loss."""
 ASIDE_CLASS = re.compile(
-    r"TritonPython|Conformal|^Guided_?Back_?[Pp]rop|Grad_?C(AM|am)(?![a-z])|Saliency|^Post[Hh]oc|BeamSearch|Viterbi\w*Decoder|^_?ECE|ECELoss$|TemperatureSetter$|^ModelWithTemperature|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Post[Pp]rocessing|(?<=[a-z0-9])Preprocessing|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|InferenceMixin|(?<!Variational)Inferencer?)$"
+    r"TritonPython|Conformal|^Guided_?Back_?[Pp]rop|Grad_?C(AM|am)(?![a-z])|Saliency|^Post[Hh]oc|BeamSearch|Viterbi\w*Decoder|^_?ECE|ECELoss$|TemperatureSetter$|^ModelWithTemperature|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Post[Pp]rocessing|(?<=[a-z0-9])Preprocessing|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Export|Exporter|Annotator|Logger|Inference(Mixin|Model)|(Predict|Generate|Test)(Tokenizer|Step|Loop|Runner|Wrapper)|(?<!Variational)Inferencer?)$"
 )  # of the same kind
 DATA = re.compile(
     r"^(__getitem__|__getitems__|collate\w*|\w++(?:(?<=_collate)|(?<=_collate_fn))|get_transform\w*|worker_init\w*|pil_\w+)$"

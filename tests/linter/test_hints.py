@@ -71,15 +71,18 @@ TWO_ARMS = """kept = x > 0
         y = y + (x * 3)[kept] + (x * 4)[kept]
     else:
         y = y - (x * 5)[kept]
-    return y + (x * 6)[kept]"""
+    return y + (x * 6)[kept] + (x * 7)[kept]"""
 
 
 @pytest.mark.parametrize(
     ("body", "gains"),
     [
         ("return x + torch.zeros(3).to(x.device)", "saves a wait in each step"),
-        ("kept = x > 0\n    return (x * 2)[kept], (x * 3)[kept], (x * 4)[kept]", "saves 2 of 3 waits in each step"),
-        (TWO_ARMS, "saves 3 of 4 waits in each step"),
+        (
+            "kept = x > 0\n    y = (x * 2)[kept], (x * 3)[kept], (x * 4)[kept]\n    return *y, (x * 5)[kept], (x * 6)[kept]",
+            "saves 4 of 5 waits in each step",
+        ),
+        (TWO_ARMS, "saves 4 of 5 waits in each step"),
         (
             "for part in self.parts:\n        x = part(x) + torch.zeros(3).to(x.device)\n    return x",
             "saves a wait on each pass of the loop",

@@ -230,7 +230,7 @@ def test_what_was_not_there_is_new(gate, change):
 
 
 def test_selections_that_our_own_fix_made_one_are_not_new(door, gate):
-    masks = edited(MASKS, ("y[mask].sum()", "y[mask].sum() + (x * y)[mask].sum()"))
+    masks = edited(MASKS, ("return", "z = (x * y)[mask], (x + y)[mask], (x - y)[mask]\n    return z,"))
     door.write("loss.py", masks["loss.py"])
     door("lint", "--unsafe-fixes", "--fix", "loss.py")
     mended = (door.folder / "loss.py").read_text()

@@ -27,6 +27,9 @@ from syncscope.rules import View
 LONGER = (5, 8)
 """Lines that code becomes longer from which on a reader asks what for: where a wait goes, and where many do."""
 
+FEW_LOOKS = (4, 2)
+"""Selections by one mask of which the first waits, and those that follow take little: where a step comes by once, and often."""
+
 
 def by_hand(
     findings: Sequence[Finding], sites: Sequence[Site | None], states: Mapping[int, Finding], view: View, every: bool
@@ -86,11 +89,13 @@ def _unread(case: FixAmongWaits) -> str:
 
 
 def _looks_as_often(case: FixAmongWaits) -> bool:
-    """Whether for each mask that selects several times no more than one wait goes."""
+    """Whether for each mask that selects several times few waits go, and not on many passes: the first waits all the same."""
     if case.fix.way is not Way.INDEXES:
         return False
     told = [s for f, s in zip(case.findings, case.sites, strict=True) if f.heat.whole or f.repeats]
-    return case.fix.left > 1 or on_one_way(case.function, [site.node for site in told]) <= 2 * case.fix.left
+    return case.fix.left > 1 or on_one_way(case.function, [site.node for site in told]) <= (
+        FEW_LOOKS[case.repeats] * case.fix.left
+    )
 
 
 def _one_by_one(case: FixAmongWaits) -> bool:
