@@ -54,6 +54,15 @@ def goes_through_loader(function: ProjectFunction) -> bool:
 
 
 @kept(MANY)
+def only_measures_batches(function: ProjectFunction) -> bool:
+    """Whether one of its loops goes over a loader, and it trains on none of the batches: it is called once an epoch."""
+    loops = (each for each in statements(function.node) if isinstance(each, ast.For))
+    return any(over_loader(each.iter) for each in loops) and not speaks_of_backward(
+        function.node, function.module.source
+    )
+
+
+@kept(MANY)
 def shows_its_passes(function: ProjectFunction) -> bool:
     """Whether somebody watches it: it trains nothing, and shows a bar that grows with the passes of a loop over no batches."""
     node, source = function.node, function.module.source

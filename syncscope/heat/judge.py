@@ -181,6 +181,7 @@ def by_itself(function: ProjectFunction | None) -> Heat:
     owner, module = function.cls.name if function.cls is not None else "", function.module
     never = conventions.never(function.name, owner) and function.name not in conventions.MAKERS
     never = never or (said.reason is Reason.METRIC and function.name.strip("_") == "reset")  # as often as its result
+    never = never or (said.reason is Reason.EVALUATION and by_code.only_measures_batches(function))
     never = never or _goes_through_data_set(function) or "inference_mode" in function.decorators()
     if never or said.reason not in conventions.SOFT:
         return said

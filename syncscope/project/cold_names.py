@@ -28,7 +28,7 @@ SET_UP = _one_of(
     set_\w+ _?\w+_and_freeze _?(un)?freeze_\w+
     _set_(networks?|models?|optimizers?|metrics|callbacks|param(eter)?s?(_\w+)?) add_(edge|node|vertex|layer|module)s?
     _build_(\w+_)?cache _?set_(\w+_)?cache _?pre_?compute(_\w+)? _?(init|make|create|allocate)_(\w+_)?caches?
-    _?(de)?seriali[sz]e(_\w+)? (en|dis)able_\w+
+    _?(de)?seriali[sz]e(_\w+)? (en|dis)able_\w+ (qdq|quant)_weights?(_\w+)? (un)?pack_(tensor|weight)\w* cal(c|culate)?_scales?
     make_inputs\w* (get|make|create)_(sample|dummy|example)_inputs? \w+_schedule get_\w*(time_?steps|sigmas)
     dump\w* export\w* convert\w* replace_\w+ _?finali[sz]e_\w+ (de)?compress\w* synchroni[sz]e_between_processes
     patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+ _?pre_?process tokenize (\w+_)?kmeans(_\w+)? \w+_inv_freqs?

@@ -27,6 +27,7 @@ class Net(torch.nn.Module):
             set_scale(x)
         self._validate(x)
         self._validate_all(x)
+        self._evaluate(self.loader)
         self.all_latents(x)
         self.kept_latents(x)
         found = ViterbiTagDecoder().decode_tags(found)
@@ -39,6 +40,12 @@ class Net(torch.nn.Module):
 
     def _validate_all(self, x: torch.Tensor):
         return x.sum().item()  # hot
+
+    def _evaluate(self, loader):
+        total = 0.0
+        for x in loader:
+            total += self.loss(x.cuda()).item()  # cold
+        return total
 
     @torch.inference_mode()
     def kept_latents(self, x: torch.Tensor):

@@ -242,6 +242,32 @@ def test_what_is_behind_a_test_runs_where_it_did_not_hold(door, left, fixed, sai
     assert said in found["heat"]
 
 
+EARLY = """
+import torch
+
+
+class Net:
+    def training_step(self, x: torch.Tensor):
+        {code}
+        return self.kept(x).mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "fixed"),
+    [
+        ("if self.kept is None: return torch.tensor(0.0, device=x.device)", False),
+        ("if self.wide: x = x + torch.tensor(0.0, device=x.device)", True),
+        ("if self.wide: return self.kept(torch.tensor(0.0, device=x.device))", True),
+    ],
+)
+def test_where_a_number_is_given_in_place_of_a_result_there_is_next_to_nothing(door, code, fixed):
+    door.write("step.py", EARLY.format(code=code))
+    (found,) = json.loads(door("lint", "--format", "json", "step.py").out)
+    assert found["hot"]
+    assert (found["fix"] is not None) is fixed
+
+
 def test_where_all_else_is_refused_an_arm_runs_for_all(door):
     door.write(
         "step.py", ROWS.format(test="if x.shape[0] == 1:").replace("    return x.sum()", "    else: raise ValueError")

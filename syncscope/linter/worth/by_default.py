@@ -61,6 +61,22 @@ def not_asked_for(finding: Finding, site: Site, function: Function) -> str:
     return next((_told(test, needed) for test, needed, _ in tests if says_no(test, needed, function)), "")
 
 
+def of_nothing(finding: Finding, site: Site, function: Function) -> str:
+    """What must hold for a function to give a number of its own in place of what it computes: `if self.kept is None: return
+    torch.tensor(0.0, device=device)`."""
+    match statement := function.statement(site.node):
+        case ast.Return(value=ast.Call(args=[given, *_])) if statement.value is site.node and _is_number(given):
+            pass
+        case _:
+            return ""
+    test = next(((test, needed) for test, needed, _ in _tests(function, site.node)), None)
+    return _told(*test) if test is not None else ""
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
 def _tests(function: Function, node: ast.AST) -> Iterator[tuple[ast.expr, bool, bool]]:
     """The tests that have to hold, or not to hold, for a node to run; and whether all else is refused, with an error: then
     what the test asks for is what everybody gives.
@@ -158,4 +174,4 @@ def _told(test: ast.expr, needed: bool) -> str:
     return ast.unparse(ast.UnaryOp(ast.Not(), test))
 
 
-JUDGES = (converted, of_few_rows, not_asked_for)
+JUDGES = (converted, of_few_rows, of_nothing, not_asked_for)

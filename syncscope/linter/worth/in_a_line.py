@@ -28,6 +28,7 @@ def in_a_line(finding: Finding, site: Site | None, view: View) -> Finding:
 JUDGES: tuple[tuple[Reason, Callable[[Finding, Site, Function], bool | str]], ...] = (
     (Reason.CONVERTED, by_default.converted),
     (Reason.RARE, by_default.of_few_rows),
+    (Reason.RARE, by_default.of_nothing),
     (Reason.UNGIVEN, by_default.not_asked_for),
     (Reason.OF_HOST, by_names.of_host),
     (Reason.NO_DEVICE, by_names.trained_on_host),
