@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from syncscope.project import conventions
@@ -293,7 +293,8 @@ def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassTe
     lambdas those that have a name at its top level.
     """
     found: list[tuple[int, int, str, str]] = []
-    open_: list[tuple[int, bool, str]] = []  # what the line at hand stands in: indentation, whether in a function, name
+    # what the line at hand stands in: indentation, whether in a function, name, and where that is
+    open_: list[tuple[int, bool, str, int]] = []
     members: dict[str, set[str]] = defaultdict(set)
     heads: dict[str, tuple[tuple[str, ...], bool]] = {}
     ends: dict[int, int] = {}
@@ -307,21 +308,37 @@ def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassTe
         if before.strip(b" "):
             continue  # within a line
         while waiting and waiting[-1][0] >= deep:
-            ends[waiting.pop()[1]] = line
+            ends.setdefault(waiting.pop()[1], line)
         while open_ and open_[-1][0] >= deep:
             open_.pop()
+        if (
+            open_
+            and open_[-1][1]
+            and (block := _block_behind(open_[-1][0]).search(source, open_[-1][3], line)) is not None
+        ):
+            end, deepest = (
+                block.start(),
+                len(block[1].expandtabs()),
+            )  # there that function is over: this stands in that block
+            while waiting and waiting[-1][0] >= deepest:
+                ends.setdefault(waiting.pop()[1], end)
+            while open_ and open_[-1][0] >= deepest:
+                open_.pop()
         name = match[1].decode()
         if match.re is _LAMBDA:
             end = source.find(b"\n", match.end())
             ends[len(found)] = end if end >= 0 else len(source)
             found.append((line, match.end(), name, ""))
             continue
-        _, inside, cls = open_[-1] if open_ else (0, False, "")
+        _, inside, cls, _ = open_[-1] if open_ else (0, False, "", 0)
         function = match.re is _DEFINED[0]
-        open_.append((deep, inside or function, name))
+        open_.append((deep, inside or function, name, match.end()))
         if function and not inside:
             waiting.append((deep, len(found)))
             members[cls].add(name)
+            if deep and not cls:  # in a block of the top level, which may go on behind it
+                behind = _behind(deep).search(source, match.end())
+                ends[len(found)] = len(source) if behind is None else behind.start()
             found.append((line, match.end(), name, cls))
         elif not function and not inside:
             head = _BASES.match(source, match.end())
@@ -341,6 +358,21 @@ def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassTe
     outside.append(source[last:])
     classes = [ClassText(name, *head, path, methods.get(name, {})) for name, head in heads.items()]
     return written, classes, b"\n".join(outside)
+
+
+@lru_cache(maxsize=64)
+def _behind(deep: int) -> re.Pattern[bytes]:
+    """The next statement that is no deeper, and so behind the block of a head that is so deep."""
+    return re.compile(rb"\n[ \t]{0,%d}(?=[^\s#)\]}\"'])" % deep)
+
+
+@lru_cache(maxsize=64)
+def _block_behind(deep: int) -> re.Pattern[bytes]:
+    """The same of the head of a block: prose of a docstring ends no line as these do."""
+    return re.compile(
+        rb"\n([ \t]{0,%d})(?:if|elif|else|for|while|with|try|except|finally|async|match)\b[^\n]*[:(,\\][ \t]*(?=#|\n)"
+        % deep
+    )
 
 
 def _lambdas(source: bytes) -> Iterator[re.Match[bytes]]:

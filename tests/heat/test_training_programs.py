@@ -152,6 +152,37 @@ TABLES = {
 }
 
 
+def test_a_closure_that_a_loop_at_the_top_level_hands_to_its_optimizer_is_part_of_the_step(tmp_path: Path) -> None:
+    """It was taken for the inside of the method above it, which had ended long before."""
+    code = """
+    import torch
+    from torch import nn
+    from data import loader
+
+    class Sequence(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(8, 8)
+
+        def forward(self, x):
+            return self.fc(x)
+
+    if __name__ == "__main__":
+        net = Sequence().cuda()
+        opt = torch.optim.LBFGS(net.parameters())
+        for x in loader:
+            def closure():
+                opt.zero_grad()
+                loss = net(x.cuda()).sum()
+                print("loss", loss.item())  # hot
+                loss.backward()
+                return loss
+
+            opt.step(closure)
+    """
+    assert heat_of("sequence", {"sequence": code}, tmp_path)
+
+
 def test_what_a_table_holds_is_used_where_the_table_is(tmp_path: Path) -> None:
     assert heat_of("functions", TABLES, tmp_path)
 
