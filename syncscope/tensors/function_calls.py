@@ -71,7 +71,7 @@ def call_function(
         left_out = {
             name: NONE if value is None else ON_HOST for name, value in function.left_out.items() if name not in given
         }
-    if tries_out(frame.function):  # with what is made there, on the host: a step passes what it has
+    if tries_out(frame, function):
         given = {name: fact for name, fact in given.items() if fact.kind is not TENSOR or fact.device is not HOST}
         return _FunctionCall(function, frame, given, left_out).of_all()
     call = _FunctionCall(function, frame, given, left_out)

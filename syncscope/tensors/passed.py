@@ -7,14 +7,26 @@ from syncscope.project.modules import ProjectFunction
 from syncscope.tensors.call import Keywords
 from syncscope.tensors.facts import MODULE, NONE, SCALAR, SEQUENCE, TENSOR, Tag
 from syncscope.tensors.frame import Frame
+from syncscope.tensors.instances import is_module
 from syncscope.tensors.joins import join
 
 DEVICE = Tag.DEVICE
 
 
-def tries_out(caller: ProjectFunction | None) -> bool:
+def is_test(caller: ProjectFunction | None) -> bool:
     """Whether this is a test that stands beside what it tests; `test_epoch(net, loader)` evaluates, and takes arguments."""
     return caller is not None and caller.cls is None and caller.name.startswith("test_") and not caller.names
+
+
+def tries_out(frame: Frame, function: ProjectFunction) -> bool:
+    """Whether a function is called by a test of it, or to show what a network does, at the end of a file that trains none:
+    what is made for that lies on the host, and a step passes what it has."""
+    caller = frame.function
+    if is_test(caller):
+        return True
+    if function.cls is None or not is_module(function.cls) or b".backward(" in frame.module.source:
+        return False
+    return caller is None or (caller.cls is None and not caller.names)
 
 
 def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
@@ -46,7 +58,7 @@ def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
 
 def note_built(init: ProjectFunction, frame: Frame, args: list[Fact], keywords: Keywords) -> None:
     """Remember the tensors and lists that an object of a class of the file at hand is built with: it may keep them."""
-    if init.module is not frame.module or not init.module.linted or tries_out(frame.function):
+    if init.module is not frame.module or not init.module.linted or tries_out(frame, init):
         return
     given = [*zip(init.names[1:], args, strict=False), *keywords.items()]
     if note(init, {name: fact for name, fact in given if name is not None and fact.kind in (TENSOR, SEQUENCE)}):

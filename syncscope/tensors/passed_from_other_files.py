@@ -20,7 +20,7 @@ from syncscope.tensors.frame import Frame, execute
 from syncscope.tensors.functions import used
 from syncscope.tensors.instances import Instance
 from syncscope.tensors.parameters import bind_parameters
-from syncscope.tensors.passed import tries_out
+from syncscope.tensors.passed import is_test
 
 Recording = Mapping[type, Callable[[Frame, Any], Fact]]
 Seen = dict[int, Fact]
@@ -41,7 +41,7 @@ class Elsewhere:
                 continue
             words = _words(module, function.name)
             for caller in _speaking(module, words):
-                if tries_out(caller):
+                if is_test(caller):
                     continue
                 calls = [
                     each for each in walk(caller.node) if isinstance(each, ast.Call) and name_of(each.func) in words

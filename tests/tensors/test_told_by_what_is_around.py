@@ -145,6 +145,27 @@ CASES = {
             def sample(self):
                 return self.seen[torch.randint(0, len(self), (32,))]
     """,
+    "what numpy says of its own types": """
+        import numpy as np
+
+        def clamped(x, kind):
+            low, most = np.finfo(np.float32).eps.item(), np.iinfo(kind).max.item()
+            return x.exp().clamp(low, most), x.exp().max().item()  # waits: item
+    """,
+    "a network that the end of its file shows at work, on the host": """
+        class Checked(nn.Module):
+            def forward(self, x):
+                if torch.isnan(x).any():  # waits: condition
+                    raise ValueError("nan")
+                return x[x > 0]  # waits: mask_read
+
+        def scaled(x):
+            return x / x.sum().item()
+
+        if __name__ == "__main__":
+            Checked()(torch.randn(4, 8))
+            scaled(torch.randn(4, 8))
+    """,
     "what picks rows of a data set, whatever it is called": """
         class Balanced(torch.utils.data.Sampler):
             def __init__(self, weights, count, seed):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
+from syncscope.project.names import named
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     DEVICE,
@@ -23,9 +24,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import of_host
 
-_NO_ARRAYS = frozenset(
-    """isscalar ndim shape random.seed random.default_rng errstate dtype finfo iinfo set_printoptions""".split()
-)
+_NO_ARRAYS = frozenset("""isscalar ndim shape random.seed random.default_rng errstate dtype set_printoptions""".split())
 _PYTHON_FLOATS = frozenset(("double", "float64"))  # they derive from Python's, and ask a tensor as `float(x)` does
 _DRAWN = frozenset("choice randint uniform normal rand randn random beta exponential poisson binomial".split())
 # else behind two parameters
@@ -43,6 +42,8 @@ _ATTRIBUTES = {
 def call(call: Call) -> Fact:
     """A function of numpy."""
     name = call.name.removeprefix("numpy.")
+    if name in ("finfo", "iinfo"):
+        return named(f"torch.{name}()")  # numbers of the same names
     if name in _NO_ARRAYS:
         return THING
     if name in _PYTHON_FLOATS and call.first.kind in (TENSOR, SCALAR):
