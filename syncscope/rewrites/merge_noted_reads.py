@@ -8,6 +8,7 @@ from typing import NamedTuple
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.joined import joined, names_for, once_each, put_before
+from syncscope.codemod.patterns.lightning_logs import surely_tells_lightning
 from syncscope.codemod.patterns.reads import tensor_read
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -128,6 +129,8 @@ def together(function: Function, run: list[ast.stmt]) -> Fix | None:
     once = once_each(function, [n.read for n in notes])
     reading = joined(function, once) if len(once) > 1 else None
     if reading is None or not function.alone(notes[0].statement):
+        return None
+    if all(isinstance(s, ast.Expr) and surely_tells_lightning(s.value) for s in run):  # it takes the tensors themselves
         return None
     if not any(function.fact(n.tensor).confidence >= 2 for n in notes):  # what is read beside a tensor is one, too
         return None

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.lightning_logs import surely_tells_lightning, tells_lightning
 from syncscope.codemod.patterns.reads import detached, tensor_read
 from syncscope.codemod.proofs import one_value
 from syncscope.codemod.whereabouts import made_on_host
@@ -16,6 +17,33 @@ from syncscope.model.finding import Fix, Safety, Way
 ROUNDS = True
 WAY = Way.NOTES
 EXAMPLES = (
+    Example(
+        """
+        import torch
+        from lightning.pytorch import LightningModule
+
+        class Model(LightningModule):
+            def training_step(self, batch: torch.Tensor, index: int):
+                near, far = self(batch)
+                near, far = near.mean(), far.mean()
+                self.log("near", near.item(), prog_bar=True)  # !
+                self.log("far", far.item(), prog_bar=True)  # !
+                return near + far
+        """,
+        """
+        import torch
+        from lightning.pytorch import LightningModule
+
+        class Model(LightningModule):
+            def training_step(self, batch: torch.Tensor, index: int):
+                near, far = self(batch)
+                near, far = near.mean(), far.mean()
+                self.log("near", near.detach(), prog_bar=True)
+                self.log("far", far.detach(), prog_bar=True)
+                return near + far
+        """,
+        Safety.UNSAFE,
+    ),
     Example(
         """
         import torch
@@ -115,7 +143,6 @@ EXAMPLES = (
         Safety.SUGGEST,
     ),
 )
-OF_LIGHTNING = set("on_step on_epoch prog_bar logger sync_dist rank_zero_only add_dataloader_idx".split())
 LOGGED = "it is kept in the tensor's own dtype, and read where it is written down"
 SUMMED = "then is a tensor: read it where it is written down"
 COMPARED = "what compares or prints it before waits there"
@@ -131,7 +158,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     noted = _whole(function, site.node)
     entry = function.parent(noted)
     call = function.parent(entry) if isinstance(entry, (ast.keyword, ast.Dict)) else entry
-    logged = isinstance(call, ast.Call) and _tells_lightning(call)
+    logged = tells_lightning(call)
     if not logged and (total := _total(function, noted, entry)):
         draft = Draft(function)
         draft.replace(site.node, "{t}.detach()", t=detached(function, tensor))
@@ -148,7 +175,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not logged:
         changes = [f"{holder} {WRITTEN}"] if _is_tensor(function, entry) else [f"{holder} {HELD}", ALL_COMPARED]
         return draft.fix("note the tensor", Safety.SUGGEST, *changes)
-    sure = isinstance(call, ast.Call) and OF_LIGHTNING.intersection(k.arg or "" for k in call.keywords)
+    sure = surely_tells_lightning(call)
     return draft.fix("note the tensor", Safety.UNSAFE if sure else Safety.SUGGEST, LOGGED)
 
 
@@ -207,19 +234,6 @@ def _whole(function: Function, read: ast.expr) -> ast.expr:
                 read = outer
             case _:
                 return read
-
-
-def _tells_lightning(call: ast.Call) -> bool:
-    """Whether this is Lightning's `self.log("name", value)` or `self.log_dict({...})`."""
-    match call:
-        case ast.Call(
-            func=ast.Attribute(value=ast.Name(id="self"), attr="log"),
-            args=[ast.Constant(value=str()) | ast.JoinedStr(), *_],
-        ):
-            return True
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="log_dict"), args=[ast.Dict(), *_]):
-            return True
-    return False
 
 
 def _holder(function: Function, noted: ast.expr, entry: ast.AST | None) -> str:

@@ -109,6 +109,36 @@ def test_what_a_called_function_waits_for_stays_beside_a_fix(door, changed, call
     assert [f["line"] for f in found if f["fix"] is not None and f["line"] == 10] == [10] * fixed
 
 
+HANDED = """
+import torch
+
+from lib.apply import multi_apply
+
+
+class Loss(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        total = torch.tensor(0.0, device=x.device)
+        return total + sum({apply}({handed}, x))
+
+    def one(self, x: torch.Tensor):
+        while (x > 1).any():
+            x = x / 2
+        return x.sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("apply", "handed", "fixed"),
+    [("map", "self.one", False), ("multi_apply", "self.one", False), ("map", "torch.sum", True)],
+)
+def test_what_is_handed_to_what_calls_it_for_each_waits_there(door, apply, handed, fixed):
+    door.write("lib/__init__.py", "")
+    door.write("lib/apply.py", "def multi_apply(function, *args):\n    return list(map(function, *args))\n")
+    door.write("lib/loss.py", HANDED.format(apply=apply, handed=handed))
+    found = json.loads(door("lint", "--format", "json", "lib/loss.py").out)
+    assert any(f["fix"] is not None for f in found if f["line"] == 9) is fixed
+
+
 CALLED = """
 import torch
 

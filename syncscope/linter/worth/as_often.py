@@ -28,6 +28,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.model.heat import FOLLOWS, Reason
 from syncscope.model.ops import VALUES, Op
+from syncscope.project.syntax import name_of
 from syncscope.rules import Function, View
 
 _Place = tuple[ast.AST, ast.AST]  # a function, and the loop over steps in it, or the function again
@@ -36,6 +37,7 @@ _ENOUGH = 4  # times as many waits have to go as stay for a step to be shorter, 
 _FARTHEST = 3  # calls within calls that are followed
 _SELDOM = frozenset((Reason.SOMETIMES, Reason.DELAYED, Reason.UNGIVEN, Reason.RARE, Reason.CHECKED))
 _PASSES = PASSES | {Reason.LOOP}
+_APPLIES = frozenset(("map", "multi_apply", "starmap"))
 _NEEDED = frozenset((Op.CONDITION, Op.CPU, Op.NUMPY, Op.ASARRAY, Op.NONZERO, Op.ARGWHERE, Op.UNIQUE, Op.NMS))
 """What waits for a value, or for positions, that are needed there: in another file, where nobody asks what mends it, all the
 same."""
@@ -92,7 +94,7 @@ def _in_calls(
     for call in function.every(ast.Call):
         if function.file.callers.get(call, function.file.tree) is not function.scope:
             continue
-        called = callee(view, function, call) if passes in function.around(call) else None
+        called = _run_by(view, function, call) if passes in function.around(call) else None
         if called is None or called is function or called.depth > DEEPEST:
             continue
         around = _loops(function, call, passes)
@@ -106,6 +108,13 @@ def _in_calls(
             for wait in _in_calls(called, called.scope, left, view, depth + 1):
                 if not arms_around(called, wait.node):
                     yield _Wait(wait.said, call, max(wait.weight, _often(around)))
+
+
+def _run_by(view: View, function: Function, call: ast.Call) -> Function | None:
+    """What a call runs: a function, or one that is handed to what calls it for each of several: `multi_apply(self.one, x)`."""
+    if call.args and name_of(call.func) in _APPLIES:
+        return callee(view, function, ast.Call(call.args[0], [], []))
+    return callee(view, function, call)
 
 
 def _stays_elsewhere(site: Site) -> bool:

@@ -64,13 +64,31 @@ def not_asked_for(finding: Finding, site: Site, function: Function) -> str:
 def of_nothing(finding: Finding, site: Site, function: Function) -> str:
     """What must hold for a function to give a number of its own in place of what it computes: `if self.kept is None: return
     torch.tensor(0.0, device=device)`."""
-    match statement := function.statement(site.node):
-        case ast.Return(value=ast.Call(args=[given, *_])) if statement.value is site.node and _is_number(given):
-            pass
-        case _:
-            return ""
+    if not _gives_a_number(site, function):
+        return ""
     test = next(((test, needed) for test, needed, _ in _tests(function, site.node)), None)
     return _told(*test) if test is not None else ""
+
+
+def in_place_of_loss(finding: Finding, site: Site, function: Function) -> bool:
+    """Whether a step gives a number of its own, which asks for a gradient that nothing has: it goes through batches, and trains
+    nothing."""
+    match site.node:
+        case ast.Call(keywords=keywords) if _gives_a_number(site, function):
+            return any(each.arg == "requires_grad" and _is_true(each.value) for each in keywords)
+    return False
+
+
+def _gives_a_number(site: Site, function: Function) -> bool:
+    """Whether a function gives back nothing but a number that is written there, as a tensor."""
+    match statement := function.statement(site.node):
+        case ast.Return(value=ast.Call(args=[given, *_])):
+            return statement.value is site.node and _is_number(given)
+    return False
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
 
 
 def _is_number(node: ast.expr) -> bool:
@@ -174,4 +192,4 @@ def _told(test: ast.expr, needed: bool) -> str:
     return ast.unparse(ast.UnaryOp(ast.Not(), test))
 
 
-JUDGES = (converted, of_few_rows, of_nothing, not_asked_for)
+JUDGES = (converted, of_few_rows, of_nothing, in_place_of_loss, not_asked_for)

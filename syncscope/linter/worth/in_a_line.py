@@ -29,6 +29,7 @@ JUDGES: tuple[tuple[Reason, Callable[[Finding, Site, Function], bool | str]], ..
     (Reason.CONVERTED, by_default.converted),
     (Reason.RARE, by_default.of_few_rows),
     (Reason.RARE, by_default.of_nothing),
+    (Reason.NO_LOSS, by_default.in_place_of_loss),
     (Reason.UNGIVEN, by_default.not_asked_for),
     (Reason.OF_HOST, by_names.of_host),
     (Reason.NO_DEVICE, by_names.trained_on_host),
