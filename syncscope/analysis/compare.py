@@ -56,7 +56,7 @@ def compare(before: Trace, after: Trace, by_work: bool = False) -> Comparison:
     timed = [None if known is None else float(known["median_ns"]) for known in lengths]
     if None in timed:
         before, after = _as_recorded(before), _as_recorded(after)
-    event_graphs = _taken_apart(before, after, by_work)
+    event_graphs, bounded_anew = _taken_apart(before, after, by_work)
     by_work = event_graphs[0].by_work
     fidelities = [fidelity_of(each, each.graph(Recorder())) for each in event_graphs]
     one, other = (
@@ -124,7 +124,7 @@ def compare(before: Trace, after: Trace, by_work: bool = False) -> Comparison:
             unchanged(before, after, known),
         ),
         timed=(one.saving is None and None not in timed, other.saving is None and None not in timed),
-        as_recorded=_one_timed(timed),
+        as_recorded=" ".join(filter(None, (_one_timed(timed), bounded_anew))),
         devices=devices,
         strangers=strangers,
         worlds=worlds,
@@ -156,12 +156,16 @@ def _matched_files(
     return known, texts
 
 
-def _taken_apart(before: Trace, after: Trace, by_work: bool) -> tuple[EventGraph, EventGraph]:
-    """The two, the steps of both bounded by their work if those of one are."""
+def _taken_apart(before: Trace, after: Trace, by_work: bool) -> tuple[tuple[EventGraph, EventGraph], str]:
+    """The two, the steps of both bounded by their work if those of one are; and, where that is so, that it is."""
     one, other = (event_graph_of(trace, by_work=by_work) for trace in (before, after))
     if one.by_work == other.by_work:
-        return one, other
-    return (one, event_graph_of(after, by_work=True)) if one.by_work else (event_graph_of(before, by_work=True), other)
+        return (one, other), ""
+    which, rest = ("first", "second") if one.by_work else ("second", "first")
+    said = f"A step ends with its work on the device, as it must in the {which}: in a report of the {rest} alone, at its mark."
+    if one.by_work:
+        return (one, event_graph_of(after, by_work=True)), said
+    return (event_graph_of(before, by_work=True), other), said
 
 
 def _same_events(before: Trace, after: Trace) -> bool:

@@ -25,9 +25,12 @@ def only_steps(trace: Trace, first: int | None, last: int | None) -> Trace:
     numbered = steps(trace, launches(trace))
     chosen = [s for s in numbered if (first is None or s.index >= first) and (last is None or s.index < last)]
     if not chosen:
-        have = (
-            f"it has the steps {numbered[0].index} to {numbered[-1].index}" if numbered else "no step is marked in it"
-        )
+        have = "no step is marked in it"
+        if numbered:
+            first_of, last_of = numbered[0].index, numbered[-1].index
+            have = (
+                f"it has the steps {first_of} to {last_of}" if first_of < last_of else f"it has step {first_of} alone"
+            )
         raise UserError("the recording has none of the steps asked for", have)
     return between(trace, min(s.start for s in chosen), max(s.end for s in chosen))
 

@@ -148,7 +148,9 @@ def summary(found: Verification) -> list[tuple[str, str]]:
         apart = (
             found.ratio and not found.by_processors and abs(found.after / found.before / found.ratio.ratio - 1) > APART
         )
-        other = ", medians of all turns; the ratio is of those in which both ran" if apart else ""
+        other = (
+            ", medians of all turns, between which the machine changed; the ratio compares within each" if apart else ""
+        )
         rows.append(("step", f"{in_ms(found.before)} as written, {in_ms(found.after)} {rewritten}{other}{fed}"))
     by = ", in processor time, since others disturb the clock; waits are not in it" * found.by_processors
     rows.append(("ratio", f"{of_the_step(found.ratio)}{by}"))

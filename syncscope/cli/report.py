@@ -126,6 +126,7 @@ def command(
     from syncscope.cli._delivery import Delivery, Undelivered
     from syncscope.cli._lean import return_large_arrays
     from syncscope.cli._measured import measured
+    from syncscope.cli._merged import unread
     from syncscope.cli._said_of_many import SaidOfMany
 
     return_large_arrays()
@@ -185,9 +186,17 @@ def command(
             alone = path not in of_jobs
             given = list(_gate.limits(report, max_reads_per_step, max_price, pinned)) if alone else []
             given = [replace(limit, of=of) for limit in given]
+            missing = None if any(limit.error for limit in given) else _not_whole(report, path)
             if findings:
                 said.told(path, _why_nothing_was_linted(report, source))
                 report = _with_limits(report, path, given, limits_apart)
+                if missing is not None:
+                    told = unread(path, missing, limits_apart)
+                    report = replace(
+                        report,
+                        limits=(*report.limits, *told.limits),
+                        findings=(*told.findings, *report.findings),
+                    )
                 said.told(path, _gate.in_no_file(report.findings) if name == "github" else "")
             if getattr(exporter, "WORK", False):
                 report = api.with_work(report, measure=True)
@@ -198,7 +207,7 @@ def command(
             if any(limit.held and limit.option.startswith(_gate.SYNCS) for limit in given):
                 for note in _gate.uncounted(report):
                     said.note(of + note)
-            if (missing := _not_whole(report, path)) is not None and not any(limit.error for limit in given):
+            if missing is not None:
                 said.error(path, missing)
         except UserError as error:
             said.unread(path, error, asked if path not in of_jobs else 0)

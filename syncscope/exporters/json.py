@@ -94,8 +94,9 @@ def as_object(report: Report) -> dict[str, Any]:
                 "path": line.place.path if line.place else None,
                 "line": line.place.line if line.place else None,
                 "op": line.op,
+                "read": index,
             }
-            for line in (report.lines[index] for index in report.plan)
+            for index, line in ((index, report.lines[index]) for index in report.plan)
         ],
         "plan_saving_ms": ms(report.plan_saving),
         "plan_saving_range_ms": [ms(t) for t in report.plan_range] if report.plan_range else None,

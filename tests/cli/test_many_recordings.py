@@ -299,6 +299,17 @@ def test_a_recording_that_is_cut_off_is_shown_and_is_no_success(many: Path) -> N
     assert outcome("runs/a/run.json.gz")[0] == 0
 
 
+@pytest.mark.parametrize("name", ["junit", "sarif", "concise", "github", "gitlab"])
+def test_a_recording_that_is_cut_off_is_an_error_in_the_document_too(many: Path, name: str) -> None:
+    """A server reads the document, and not the exit code."""
+    text = gzip.decompress(Path("runs/a/run.json.gz").read_bytes())
+    Path("cut.json").write_bytes(text[: len(text) * 3 // 4])
+    for given in (("cut.json",), ("cut.json", "runs/a/run.json.gz")):
+        code, out, _ = outcome(*given, "--format", name)
+        assert (code, out.count("cut.json is cut off before the end of its events")) == (2, 1)
+    assert "is cut off" not in outcome("runs/a/run.json.gz", "--format", name)[1]
+
+
 def test_a_recording_of_which_the_beginning_is_missing_is_shown_and_is_no_success(many: Path) -> None:
     text = gzip.decompress(Path("runs/a/run.json.gz").read_bytes())
     at = text.index(b'"traceEvents"')

@@ -149,6 +149,15 @@ def test_a_planned_line_that_is_left_by_itself_says_when_it_is_to_be_fixed(repor
     assert said not in show(dataclasses.replace(report, lines=lines, plan=(0,))).inner_text("#lines")
 
 
+def test_waits_without_a_line_are_numbered_in_the_order_in_which_to_fix_them(report, show):
+    """They have one place, nowhere: the module tells them apart, and the plan has the number of each."""
+    lines = tuple(dataclasses.replace(report.lines[0], place=None, module=module, op="item") for module in "abc")
+    page = show(dataclasses.replace(report, lines=lines, plan=(2, 0, 1), groups=()))
+    rows = page.locator("#lines td.what div:first-child:has(.turn)").all_inner_texts()
+    assert sorted("".join(row.split()) for row in rows) == ["fix1.incitem", "fix2.inaitem", "fix3.inbitem"]
+    assert "irst: item in c" in page.inner_text("#answer")
+
+
 def test_lines_are_sorted_and_filtered(report, show):
     page = show(report)
     names = lambda: [name.inner_text().strip("▸ ") for name in page.locator(".place").all()]  # noqa: E731

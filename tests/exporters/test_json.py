@@ -130,7 +130,7 @@ def test_what_would_help_is_there(report):
 
 def test_the_plan_and_the_groups_are_there(report):
     value = exported(report)
-    assert value["plan"] == [{"path": "train.py", "line": 5, "op": "nonzero"}]
+    assert value["plan"] == [{"path": "train.py", "line": 5, "op": "nonzero", "read": 0}]
     assert (value["plan_saving_ms"], value["lean_step_ms"], value["lean_saving_ms"]) == (1.3, 8.0, 1.5)
     assert value["groups"] == [
         {

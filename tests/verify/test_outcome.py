@@ -237,7 +237,10 @@ def test_on_a_processor_what_is_known_is_the_result(
     )
     assert "not decidable here (1 turn, and 3 are the least; a larger --budget holds more): a quiet GPU" in verdict(one)
     assert "noise" not in verdict(one)
-    assert "medians of all turns; the ratio is of those in which both ran" in dict(summary(one))["step"]
+    assert (
+        "medians of all turns, between which the machine changed; the ratio compares within each"
+        in dict(summary(one))["step"]
+    )
     assert "medians" not in dict(summary(replace(one, after=104.6e6 * 1.126)))["step"]
     options = {"format_": "terminal", "output": "fixes.patch", "write": True, "quiet": True}
     assert finished(found, options) == 3

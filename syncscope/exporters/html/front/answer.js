@@ -5,6 +5,9 @@ const LITTLE = .05;  // the part of a step below which something else than waits
 /** Whether the answer says where a step goes, for waits are not what holds it up. */
 export const saysUses = model => model.verdict !== undefined && model.uses && (model.total_saving_ms ?? 0) < LITTLE * (model.saving_step_ms ?? Infinity);
 
+/** Whether a line is that of an entry of the plan, which names one of `reads`: lines that were not recorded differ by their module. */
+export const planned = (model, {read}) => line => ["path", "line", "module", "function"].every(key => model.reads[read][key] === line[key]) && line.op.split(", ").includes(model.reads[read].op);
+
 /** The answer in one sentence with its interval, the figures it rests on, and what to do first. */
 export function answer(model, goToLine) {
   const [lead, ...others] = sentences(model.verdict);  // of a job of many ranks; a recording's report has both apart
@@ -18,8 +21,8 @@ export function answer(model, goToLine) {
   if (!model.reads) return box;  // a job of many ranks
   const plan = model.plan[0];
   if (plan) {
-    const found = model.lines.findIndex(line => line.path === plan.path && line.line === plan.line);
-    const name = plan.path ? `${plan.path.split(/[\\/]/).pop()}:${plan.line}` : plan.op;
+    const found = model.lines.findIndex(planned(model, plan)), {module} = model.reads[plan.read];
+    const name = plan.path ? `${plan.path.split(/[\\/]/).pop()}:${plan.line}` : module ? `${plan.op} in ${module}` : plan.op;
     const {fix = null, rule = null} = model.lines[found] ?? {};
     box.append(make("p", {class: "first"},
       make("button", {type: "button", class: other ? null : "primary", onclick: () => goToLine(Math.max(found, 0))}, `${other ? "Of the waits first" : "First"}: ${name}`),

@@ -1,4 +1,4 @@
-import {decision} from "./answer.js";
+import {decision, planned} from "./answer.js";
 import {editorLink, editorChoice} from "./editors.js";
 import {measured} from "./verified.js";
 import {fixed, largest, make, msTime, percent, prose, section, tail, three, under, within} from "./dom.js";
@@ -64,7 +64,7 @@ export function lines(model, goToWait) {
 const callers = model => model.groups.filter(group => group.kind === "caller").map(group => ({group, lines: model.lines.filter(line => line.caller && `${line.caller.path}:${line.caller.line}` === group.name).length})).filter(({lines}) => lines > 1)
   .map(({group, lines}) => make("p", {class: "faint"}, make("b", {}, tail(group.name)), ` leads to ${lines} of these lines: ${three(group.count)} syncs, blocked ${msTime(group.blocked_ms)}, together ${msTime(group.share_ms)} of a step`));
 
-const turn = (model, line) => model.plan.findIndex(one => one.path === line.path && one.line === line.line && line.op.split(", ").includes(one.op)) + 1;
+const turn = (model, line) => model.plan.findIndex(one => planned(model, one)(line)) + 1;
 export const nameOf = line => line.path ? `${line.path}:${line.line}` : line.module ? `in ${line.module}` : "no line known";
 
 function row(model, entry, columns, most, goToWait, opened, draw) {
