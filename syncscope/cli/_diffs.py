@@ -32,11 +32,15 @@ def patch(linted: Linted, color: bool) -> str:
 
 def each(linted: Linted, color: bool, width: int | None) -> str:
     """Each fix with its safety, what it changes, and its diff upon those before it; of twins all together."""
-    from syncscope.linter.notebooks import presented
+    from syncscope.linter.notebooks import presented, worded
     from syncscope.linter.source import disjoint
 
     fixes = list(linted.fixes())
-    shown = [replace(presented(source, finding), fix=finding.fix) for source, finding, _ in fixes]
+    shown = [
+        replace(presented(source, finding), fix=worded(source, finding.fix))
+        for source, finding, _ in fixes
+        if finding.fix
+    ]
     own = {id(one): of for one, of in zip(shown, fixes, strict=True)}
 
     def line_of(finding: Finding) -> str:

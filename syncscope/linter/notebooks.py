@@ -26,7 +26,7 @@ MAGIC = re.compile(
 )
 ASSIGNED = re.compile(rb"(?m)^([ \t]*+[\w., \t]++=[ \t]*+)([%!][^\n]*)")
 SCAN = json.JSONDecoder()
-LINE = re.compile(r"\bline (\d+)\b")
+LINE = re.compile(r"\bline (\d+)\b(?! of )")  # `line 5 of losses.py` is none of the cells'
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,14 +284,8 @@ def presented(source: SourceFile, finding: Finding) -> Finding:
             cell.start <= e.span.start and e.span.end <= cell.start + len(cell.text) for e in fix.edits
         ):
             return None
-        return replace(
-            fix,
-            title=source.with_cells(fix.title),
-            terms=tuple(map(source.with_cells, fix.terms)),
-            why_by_hand=source.with_cells(fix.why_by_hand),
-            edits=tuple(Edit(local(e.span), e.text) for e in fix.edits),
-            also=within(fix.also),
-        )
+        edits = tuple(Edit(local(e.span), e.text) for e in fix.edits)
+        return replace(worded(source, fix), edits=edits, also=within(fix.also))
 
     return replace(
         finding,
@@ -306,6 +300,21 @@ def presented(source: SourceFile, finding: Finding) -> Finding:
             source.with_cells(head) + colon + code for head, colon, code in (w.partition(":") for w in finding.why)
         ),
         fix=within(finding.fix),
+        advice=worded(source, finding.advice) if finding.advice is not None else None,
+        why_not=source.with_cells(finding.why_not),
+    )
+
+
+def worded(source: SourceFile, fix: Fix) -> Fix:
+    """The fix as it is told: in a notebook, another line is named with its cell. Its edits are those of all cells together."""
+    if not isinstance(source, Notebook):
+        return fix
+    return replace(
+        fix,
+        title=source.with_cells(fix.title),
+        terms=tuple(map(source.with_cells, fix.terms)),
+        why_by_hand=source.with_cells(fix.why_by_hand),
+        also=worded(source, fix.also) if fix.also is not None else None,
     )
 
 

@@ -223,3 +223,25 @@ def test_a_notebook_that_is_cold_for_its_name_is_said_to_be(door):
     ran = door("lint")
     assert ran.lines == [("mine.ipynb:cell 1", 11, "host-read")]
     assert "2 of them for the name of examples/train.ipynb or its folder and of 1 more file\n" in ran.err
+
+
+SENT = """\
+net = torch.nn.Linear(4, 4).cuda()
+total = 0.0
+for x in loader:
+    x = x.cuda()
+    loss = net(x).sum()
+    loss.backward()
+    opt.step()
+    total += loss.item()
+print(total)
+"""
+
+
+@pytest.mark.parametrize("arguments", [[], ["--all"], ["--all", "--diff"]], ids=" ".join)
+def test_what_keeps_a_fix_from_being_made_names_the_line_in_its_cell(door, arguments):
+    """It named line 17 of a notebook whose cells have ten each."""
+    opt = "opt = torch.optim.SGD(torch.nn.Linear(4, 4).parameters(), 0.1)\n"
+    door.write("x.ipynb", text(cell("import torch\n" * 10 + opt), cell(SENT)))
+    said = " ".join(door("lint", *arguments).out.split())
+    assert "a step gains little by it: line 4 of cell 2 waits in the same step, and stays" in said
