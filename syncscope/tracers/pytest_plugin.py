@@ -23,6 +23,11 @@ NOTHING = (
     "needs a gradient, is part of a DataLoader's batch, was sent there by the test or a fixture or was computed from one of "
     "these, and none here is"
 )
+TELLING = (
+    "/_pytest/assertion/",
+    "/_pytest/_io/",
+    "/_pytest/_code/",
+)  # what pytest reads to tell of a test that has failed
 MOST = 8  # lines that are named in the command of a hint
 ADVISE = pytest.StashKey["Advise"]()
 """In the stash of the configuration, whom to ask how a wait is avoided."""
@@ -44,6 +49,7 @@ def sync_trace(request: pytest.FixtureRequest) -> Iterator[Watch]:
     from syncscope.tracers.watch import watch
 
     with watch(dry=None) as found:
+        found.leave_out(TELLING)
         request.node.stash[_WATCH] = found
         yield found
 
@@ -92,6 +98,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
     dry, before = not guard.has_device(), dry_run.counted()
     with watch(dry=None) as found:
+        found.leave_out(TELLING)
         result = yield
     if dry and dry_run.counted() == before:
         pyfuncitem.warn(pytest.PytestWarning(NOTHING))

@@ -46,12 +46,20 @@ class Watch:
 
     def __init__(self, judges: bool, dry: bool) -> None:
         self._judges, self._dry = judges, dry
+        self._beside: tuple[str, ...] = ()  # parts of the names of files whose reads are none of the program's
         self._totals: dict[tuple[str, places.Seen], list[int]] = {}
         self._lock = threading.Lock()
         self._thread = threading.get_native_id()
 
+    def leave_out(self, files: tuple[str, ...]) -> None:
+        """Counts nothing from now on that files read in whose names one of these stands."""
+        self._beside = files
+
     def is_meant(self, record: Record) -> bool:
         """Whether a read is of the thread and task that watch, or of a thread of autograd that works for them."""
+        spot = record.seen.inner or record.seen.library
+        if spot is not None and any(part in spot.code.co_filename for part in self._beside):
+            return False
         if record.thread == self._thread:
             return self in _watching.get()
         return record.thread not in {thread.native_id for thread in threading.enumerate()}

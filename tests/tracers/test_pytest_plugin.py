@@ -91,6 +91,38 @@ def test_marks_and_the_fixture(forked: Python, tmp_path: Path, monkeypatch: pyte
     assert waited.endswith("syncscope explain host-read")
 
 
+FAILS = """
+import pytest
+import torch
+
+@pytest.fixture
+def x():
+    return torch.nn.Linear(4, 4)(torch.ones(2, 4))
+
+def test_of_a_fixture(sync_trace, x):
+    x.sum().item()
+    assert sync_trace.count == 0
+
+def test_of_a_value(sync_trace, x):
+    assert x.max() == 100
+"""
+
+
+def test_what_pytest_reads_to_tell_of_a_failure_is_none_of_the_tests(
+    forked: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It prints fixtures, and what stood in an assertion."""
+    (tmp_path / "test_fails.py").write_text(FAILS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    plugin = ["-p", "no:syncscope", "-p", "syncscope.pytest_plugin", "-p", "no:cacheprovider"]
+    text = forked("-c", f"import pytest, sys; sys.exit(pytest.main({plugin}))").stdout
+    assert "x = tensor(" in text
+    assert text.count("lines that made the host wait") == 2
+    assert re.findall(r"^\S*test_fails.py:(\d+): (\w+), once", text, re.MULTILINE) == [("10", "item"), ("14", "bool")]
+    assert "saferepr" not in text
+
+
 MADE_BY_FIXTURES = """
 import pytest
 import torch
