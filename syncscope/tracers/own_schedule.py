@@ -14,6 +14,7 @@ follow one another are alike.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from enum import IntEnum
 from statistics import median, quantiles
@@ -84,14 +85,19 @@ class OwnSchedule:
         first = self.steps[Phase.OPENING] + self.steps[Phase.BEFORE]
         last = first + self.steps[Phase.RECORDED]
         if opening:
-            needed = max(ROOM, self.steps[Phase.OPENING] + FEWEST[Phase.BEFORE] + ENOUGH)
-            rest = f"too few follow to record those instead, and a program of {needed} or more has enough"
+            rest = f"too few follow to record those instead, and a program of {self._needed(count)} or more has enough"
             return f"the first {self.steps[Phase.OPENING]} of {count} steps are recorded: {rest}"
         return (
             f"steps {first} to {last - 1} of {count} are recorded (the first is 0): "
             f"the first {self.steps[Phase.OPENING]} warmed up, "
             f"{self.steps[Phase.BEFORE] + self.steps[Phase.AFTER]} more were timed without a recording, to know what it weighs"
         )
+
+    def _needed(self, count: int) -> int:
+        """How many steps a program has of which those behind the opening are recorded; this one has `count`, too few."""
+        usual = median(self._lengths or [SHORTEST[Phase.BEFORE]])
+        before = min(MOST[Phase.BEFORE], max(FEWEST[Phase.BEFORE], math.ceil(SHORTEST[Phase.BEFORE] / max(usual, 1))))
+        return max(ROOM, count + 1, self.steps[Phase.OPENING] + before + ENOUGH)
 
 
 def open_part(lengths: Sequence[int]) -> float:

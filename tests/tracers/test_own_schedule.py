@@ -1,5 +1,6 @@
 """Without a number a recording chooses its steps: not the program's first, some without a recording before and after."""
 
+import re
 import time
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from syncscope.model.trace import Kind
 from syncscope.tracers import process_recording, step_times
 from syncscope.tracers import session as sessions
-from syncscope.tracers.own_schedule import LONGEST, MOST, OwnSchedule, Phase
+from syncscope.tracers.own_schedule import ENOUGH, LONGEST, MOST, OwnSchedule, Phase
 from syncscope.tracers.session import Session
 from syncscope.tracers.sources import Source
 
@@ -75,6 +76,17 @@ def test_where_too_few_steps_follow_it_says_how_many_a_program_has_to_make():
         schedule.step(10 * MS, 0)
     rest = "too few follow to record those instead, and a program of 24 or more has enough"
     assert schedule.words(True) == f"the first 5 of 10 steps are recorded: {rest}"
+
+
+@pytest.mark.parametrize("ns", [30_000, 200_000, MS, 10 * MS])
+def test_a_program_of_as_many_steps_as_it_says_has_enough(ns):
+    few = OwnSchedule()
+    for _ in range(11):
+        few.step(ns, 0)
+    enough = OwnSchedule()
+    for _ in range(int(re.search(r"a program of (\d+) or more", few.words(True))[1])):
+        enough.step(ns, 0)
+    assert enough.steps[Phase.RECORDED] >= ENOUGH
 
 
 def test_nothing_is_said_where_the_opening_was_all():
