@@ -152,5 +152,7 @@ def _are_layers(transforms: bytes) -> bool:
 
 
 def picks_rows(cls: str, methods: Collection[str]) -> bool:
-    """Whether it is a sampler of a data set, which gives indices one by one; others sample anchors or noise on the device."""
-    return cls.endswith("Sampler") and "__iter__" in methods
+    """Whether it is a sampler of a data set, which gives indices one by one; others sample anchors or noise on the device, or
+    are asked for points with `next`.
+    """
+    return cls.endswith("Sampler") and "__iter__" in methods and "__next__" not in methods

@@ -29,7 +29,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame
 from syncscope.tensors.instances import Bound, Instance, instance, set_up_by
-from syncscope.tensors.joins import join
+from syncscope.tensors.joins import if_given, join
 from syncscope.tensors.left_behind import is_left_behind, movers, moves_along, moves_by_name
 from syncscope.tensors.settling import Settling
 
@@ -182,16 +182,18 @@ def set_attribute(owner: Fact, name: str, fact: Fact, frame: Frame) -> None:
     """
     ref = owner.ref
     if isinstance(ref, Instance) and fact.kind is not NOTHING_KNOWN and not conventions.are_names(name):
-        here = fact.kind is TENSOR and fact.device is HOST
+        there = if_given(fact)
+        here = there.kind is TENSOR and there.device is HOST
         if owner.kind is MODULE:  # which leaves behind what is no buffer, where that was made and not given
-            here = here and isinstance(fact.provenance, ast.Call)
-        if fact.kind is TENSOR and fact.device is HOST and owner.kind is MODULE and fact.source is None:
+            here = here and isinstance(there.provenance, ast.Call)
+        if fact.kind is TENSOR and fact.device is HOST and owner.kind is MODULE and there.source is None:
             fact = fact.but(device=SOMEWHERE)  # given to `__init__`: people move it with the module
         elif fact.kind is MODULE and fact.device is HOST:
             fact = fact.but(device=SOMEWHERE)  # so with an object that holds a module
         if _sets_up(frame, ref.cls):
             kept = ref.cls.made_on_host
-            kept.add(name) if here else kept.discard(name)
+            if fact is not NONE:  # what may be None is there or not
+                kept.add(name) if here else kept.discard(name)
         elif not ref.cls.module.linted:
             return
         before = ref.cls.attributes.get(name)

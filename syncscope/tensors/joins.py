@@ -97,15 +97,29 @@ def _tensor_or(one: Fact, other: Fact) -> Fact:
     if other.kind is SEQUENCE:  # whoever unpacks it gets the elements of that
         return _weaker(one, 1).but(ndim=None)
     if other.kind is OTHER and other.ref is NOTHING:
-        either = _weaker(one, 1)
-        either.ref = Tag.OR_NONE
-        return either
+        return _or_none(one)
     if other.kind is not Value.UNKNOWN:
         return _weaker(one, 1)
     return _weaker(one, min(one.confidence, 2)) if one.device is not HOST else _perhaps_elsewhere(one)
 
 
+def _or_none(fact: Fact) -> Fact:
+    either = _weaker(fact, 1)
+    either.ref = Tag.OR_NONE
+    return either
+
+
+def if_given(fact: Fact) -> Fact:
+    """What is there, if anything is, of a value that may be None."""
+    there = fact
+    while there.ref is Tag.OR_NONE and there.source is not None:
+        there = there.source
+    return there
+
+
 def _join_tensors(a: Fact, b: Fact) -> Fact:
+    if Tag.OR_NONE in (a.ref, b.ref):
+        return _or_none(join(if_given(a), if_given(b)))
     device = _either_place(a, b)
     return Fact(
         TENSOR,

@@ -37,6 +37,10 @@ _GIVEN_BACK = frozenset(("as_tensor", "asarray"))  # what is given a tensor give
 
 def _is_made(node: ast.expr | None) -> bool:
     """Whether a function of torch makes this of no other tensor, and methods may change it: `torch.arange(n).float()`."""
+    if isinstance(node, ast.IfExp):
+        return _is_made(node.body) and _is_made(node.orelse)
+    if isinstance(node, ast.Constant):
+        return node.value is None
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if name_of(node.func.value) == "torch":
             return node.func.attr in FACTORIES and node.func.attr not in _GIVEN_BACK

@@ -30,7 +30,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.guards import Asked
-from syncscope.tensors.joins import join
+from syncscope.tensors.joins import if_given, join
 from syncscope.tensors.of_a_batch import of_a_batch
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
@@ -217,12 +217,14 @@ def _compared(frame: Frame, test: ast.Compare) -> tuple[Env, Env]:
     if len(test.ops) != 1:
         return NOTHING
     left, op, right = test.left, type(test.ops[0]), test.comparators[0]
-    if left.__class__ is ast.Name and op in (ast.Is, ast.IsNot):
-        fact = frame.env.get(left.id)
-        there = fact.source if fact is not None and fact.ref is Tag.OR_NONE else None
-        if there is None or not (isinstance(right, ast.Constant) and right.value is None):
+    if left.__class__ in (ast.Name, ast.Attribute) and op in (ast.Is, ast.IsNot):
+        if not (isinstance(right, ast.Constant) and right.value is None and (name := dotted(left))):
             return NOTHING
-        return ({}, {left.id: there}) if op is ast.Is else ({left.id: there}, {})
+        fact = frame.env.get(name) or (evaluate(frame, left) if left.__class__ is ast.Attribute else UNKNOWN)
+        if fact.ref is not Tag.OR_NONE:
+            return NOTHING
+        there = if_given(fact).but(device=fact.device)
+        return ({}, {name: there}) if op is ast.Is else ({name: there}, {})
     if left.__class__ not in (ast.Attribute, ast.Call):  # most are names: no pattern needs to be tried
         return NOTHING
     match left:

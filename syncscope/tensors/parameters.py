@@ -30,6 +30,7 @@ from syncscope.tensors.facts import (
     SOMEWHERE,
     STRING,
     TENSOR,
+    Items,
     Tag,
     items,
     on_host,
@@ -48,7 +49,18 @@ _USUAL = Fact(SCALAR, device=HOST, confidence=1)
 # beside `device` it is another: where something is kept
 ON_HOST = Fact(OTHER, device=HOST, confidence=3, ref=Tag.DEVICE)
 _LOADED = Fact(BATCH, confidence=1, why="a step is given what its loader made")
+_NUMBERS = Fact(SEQUENCE, confidence=1, ref=Items(UNKNOWN))
 _DEFAULTS = {int: _USUAL, float: _USUAL, bool: _USUAL, str: STRING}
+
+
+def _are_numbers(default: ast.expr | None) -> bool:
+    """Whether a default is a list of numbers that is written out, `anchors=((1, 2), (3, 4))`."""
+    if isinstance(default, (ast.Tuple, ast.List)):
+        return bool(default.elts) and all(
+            _are_numbers(each) or (isinstance(each, ast.Constant) and isinstance(each.value, (int, float)))
+            for each in default.elts
+        )
+    return False
 
 
 def given_as_loaded(function: ProjectFunction | None) -> Fact | None:
@@ -224,7 +236,10 @@ class _Parameter(NamedTuple):
         told = documented(function, name)
         if told is not UNKNOWN:
             return told.but(confidence=1) if told.kind is TENSOR and conventions.counts(name) else told
-        return self._by_name(weight) if said is UNKNOWN else said
+        if said is not UNKNOWN:
+            return said
+        named = self._by_name(weight)
+        return _NUMBERS if named is UNKNOWN and _are_numbers(default) else named
 
     def _by_name(self, weight: int) -> Fact:
         """What a parameter is called, of which nothing else is known."""

@@ -57,10 +57,10 @@ def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
 
 
 def note_built(init: ProjectFunction, frame: Frame, args: list[Fact], keywords: Keywords) -> None:
-    """Remember the tensors and lists that an object of a class of the file at hand is built with: it may keep them."""
+    """Remember what tensors, lists and networks an object of a class of the file at hand is built with: it may keep them."""
     if init.module is not frame.module or not init.module.linted or tries_out(frame, init):
         return
     given = [*zip(init.names[1:], args, strict=False), *keywords.items()]
-    if note(init, {name: fact for name, fact in given if name is not None and fact.kind in (TENSOR, SEQUENCE)}):
+    if note(init, {name: fact for name, fact in given if name is not None and fact.kind in (TENSOR, SEQUENCE, MODULE)}):
         init.news = True
         frame.module.functions.append(init)

@@ -131,6 +131,17 @@ CASES = {
         class RowSampler:
             def __iter__(self):
                 yield from torch.where(self.weights.bernoulli() > 0)[0]
+
+        class PointSampler:
+            def __iter__(self):
+                return self
+
+            def __next__(self):
+                return self.points[torch.where(self.inside.bernoulli() > 0)[0]]  # waits: where
+
+        class GridSampler(PointSampler):
+            def kept(self):
+                return torch.where(self.inside.bernoulli() > 0)[0]  # waits: where
     """,
     "one number under a mask": """
         def offset(scores: torch.Tensor, target: torch.Tensor, classes: torch.Tensor):

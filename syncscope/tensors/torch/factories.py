@@ -29,6 +29,7 @@ from syncscope.tensors.facts import (
     SOMEWHERE,
     TENSOR,
     TYPES_ON_DEVICE,
+    Either,
     Listed,
     Tag,
     holds_tensor,
@@ -137,7 +138,8 @@ def _copied_from_host(call: Call, device: Device) -> None:
     word, first = call.word, call.first
     sends = call.device_given is None  # of what is a tensor it would make nothing, and send it nowhere
     function = call.frame.function
-    given = function is not None and function.name in conventions.FORWARD  # tensors, where a network computes
+    # tensors, where a network computes, unless it is announced that they may be arrays
+    given = function is not None and function.name in conventions.FORWARD and not _may_be_array(first)
     if first.kind is TENSOR and not sends and word != "tensor":
         given = given or _stays_where_it_is(call)
         taken = first.device is HOST or (first.device is SOMEWHERE and not (given or _is_computed(first)))
@@ -155,6 +157,11 @@ def _copied_from_host(call: Call, device: Device) -> None:
     asked = not given or word == "tensor" or sends or first.kind is ARRAY or first.ref in _NO_TENSORS
     confidence = min(3 if of_host else 2 if asked else 1, _there(call, device))
     call.emit(Op.TENSOR_LITERAL, call.first_node, tensor(device=device, confidence=confidence, why=call.node))
+
+
+def _may_be_array(fact: Fact) -> bool:
+    """Whether an array is among the types that a value is announced with, beside a tensor."""
+    return isinstance(fact.ref, Either) and any(each.kind is ARRAY for each in fact.ref.facts)
 
 
 def _stays_where_it_is(call: Call) -> bool:

@@ -69,10 +69,16 @@ def made(call: Call) -> Fact:
     if call.word == "empty_cache":
         return _waited(call, Op.EMPTY_CACHE)
     if call.word == "GradScaler":
-        switch = next((k.value for k in call.node.keywords if k.arg == "enabled"), None)
-        off = isinstance(switch, ast.Constant) and switch.value is False  # then it only hands on what it is given
-        return _object("torch.amp.DisabledScaler" if off else "torch.amp.GradScaler")
+        return _scaler(next((k.value for k in call.node.keywords if k.arg == "enabled"), None))
     return UNKNOWN
+
+
+def _scaler(switch: ast.expr | None) -> Fact:
+    """A scaler of losses. One that is switched off only hands on what it is given, as does, most often, one that has a flag."""
+    if isinstance(switch, ast.Constant) and switch.value is False:
+        return _object("torch.amp.DisabledScaler")
+    made = _object("torch.amp.GradScaler")
+    return made if switch is None or isinstance(switch, ast.Constant) else made.but(confidence=1)
 
 
 def _waited(call: Call, op: Op, result: Fact = NONE) -> Fact:
@@ -264,9 +270,10 @@ def object_method(call: Call, made_by: str) -> Fact:
         return NONE if word in ("wait_stream", "wait_event", "wait") else UNKNOWN
     if made_by.endswith(_SCALERS):
         scales = made_by.endswith(_SCALERS[0])
+        read = tensor(confidence=call.receiver.confidence, why=node)
         if word == "step" and scales:
-            call.emit(Op.GRAD_SCALER, node.func, tensor(confidence=3, why=node))
+            call.emit(Op.GRAD_SCALER, node.func, read)
         if word in SCALE_READ_BY and scales:
-            call.emit(Op.LOSS_SCALE, node.func, tensor(confidence=3, why=node))
+            call.emit(Op.LOSS_SCALE, node.func, read)
         return call.first if word == "scale" else UNKNOWN
     return element(call.receiver) if made_by == "builtins.dict" else UNKNOWN
