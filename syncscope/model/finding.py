@@ -70,6 +70,7 @@ class Way(Enum):
     NOTES = "notes"  # a tensor is noted in place of its number
     ADDS_UP = "adds up"  # what passes add up is read behind the loop, or on some of them
     INDEXES = "indexes"  # what several masks select is taken by positions that are looked for once
+    LOOKS_BEFORE = "looks before"  # so is what each pass of a loop selects by one mask, before the loop
 
 
 class Drawback(Enum):

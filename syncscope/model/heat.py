@@ -195,6 +195,7 @@ class Reason(Enum):
     CONVERTED = SHORT, "only when `{0}`: it is converted the first time"
     OF_HOST = SHORT, "`{0}` is for the host, as its name says"
     NO_DEVICE = SHORT, "nothing here speaks of a device, so that its tensors live on the host"
+    FOR_TOKENS = SHORT, "only when `{0}`: for one token after another, when the training is over"
     NO_LOSS = SHORT, "a number of its own is given in place of a loss: nothing is trained by it"
     CALLED_ASIDE = SHORT, "a step calls `{0}`, whose name says that it runs seldom"
     READ_ASIDE = SHORT, "`{0}` asks for numbers, and nothing says that a step calls it"

@@ -77,7 +77,7 @@ PREDICTIONS = frozenset("y_pred y_hat pred preds prediction predictions logits o
 RETURNED = re.compile(r"^return_(preds?|predictions?|hyps?|hypotheses)$")
 """Flags that ask for what a model is used for, beside its loss."""
 ASIDE_CLASS = re.compile(
-    r"TritonPython|Conformal|^Guided_?Back_?[Pp]rop|Grad_?C(AM|am)(?![a-z])|Saliency|^Post[Hh]oc|BeamSearch|Viterbi\w*Decoder|^_?ECE|ECELoss$|TemperatureSetter$|^ModelWithTemperature|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Post[Pp]rocessing|(?<=[a-z0-9])Preprocessing|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Export|Exporter|Annotator|Logger|Inference(Mixin|Model)|(Predict|Generate|Test)(Tokenizer|Step|Loop|Runner|Wrapper)|(?<!Variational)Inferencer?)$"
+    r"TritonPython|Conformal|^Guided_?Back_?[Pp]rop|Grad_?C(AM|am)(?![a-z])|Saliency|^Post[Hh]oc|BeamSearch|Viterbi\w*Decoder|^_?ECE|ECELoss$|TemperatureSetter$|^ModelWithTemperature|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Post[Pp]rocessing|(?<=[a-z0-9])Preprocessing|Tracer|Profiler|Debugger|Tracker|Evaluator|EvalMonitor|Validator|Visuali[sz]er|Export|Exporter|Annotator|Logger|Inference(Mixin|Model)|Player|(Predict|Generate|Test)(Tokenizer|Step|Loop|Runner|Wrapper)|(?<!Variational)Inferencer?)$"
 )  # of the same kind
 DATA = re.compile(
     r"^(__getitem__|__getitems__|collate\w*|\w++(?:(?<=_collate)|(?<=_collate_fn))|get_transform\w*|worker_init\w*|pil_\w+)$"

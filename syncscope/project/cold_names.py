@@ -24,7 +24,7 @@ SET_UP = _one_of(
     __init__ __post_init__ __setstate__ __getstate__ __repr__ __str__ __eq__ __ne__ __hash__ __format__ describe
     __getattr__ __getattribute__ __dir__ __copy__ __deepcopy__ __reduce__ __reduce_ex__
     init setups? _?setup_\w+ build\w*
-    init_(weight|param(eter)?)s?(_\w+)? _init\w* \w+_init _?maybe_init\w* _?(re_?)?initiali[sz]e\w* make_samplers?
+    init_(\w+_)?(weight|param(eter)?)s?(_\w+)? _init\w* \w+_init _?maybe_init\w* _?(re_?)?initiali[sz]e\w* make_samplers?
     set_\w+ _?\w+_and_freeze _?(un)?freeze_\w+
     _set_(networks?|models?|optimizers?|metrics|callbacks|param(eter)?s?(_\w+)?) add_(edge|node|vertex|layer|module)s?
     _build_(\w+_)?cache _?set_(\w+_)?cache _?pre_?compute(_\w+)? _?(init|make|create|allocate)_(\w+_)?caches?

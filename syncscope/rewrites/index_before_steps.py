@@ -14,13 +14,14 @@ from syncscope.codemod.proofs import is_mask, taken_for_mask
 from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Edit, Fix, Safety
+from syncscope.model.finding import Edit, Fix, Safety, Way
 from syncscope.project.syntax import each_of, name_of, walk
 
 WRITING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)
 DEFINED = (ast.FunctionDef, ast.ClassDef)
 Mask = ast.Name | ast.Attribute
 SELECTS_APART = True
+WAY = Way.LOOKS_BEFORE
 EXAMPLES = (
     Example(
         """

@@ -25,6 +25,8 @@ class {cls}(torch.nn.Module):
         ("Distances", "distance_loss", "distances.py", True),
         ("Encoder", "init_cache", "layers.py", False),
         ("Encoder", "init_hidden", "layers.py", True),
+        ("Encoder", "init_shared_weights", "layers.py", False),
+        ("RnnPlayer", "forward", "layers.py", False),
         ("Encoder", "deserialize", "layers.py", False),
         ("Encoder", "enable_compression", "layers.py", False),
     ],

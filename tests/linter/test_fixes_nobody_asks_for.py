@@ -260,6 +260,7 @@ class Net:
         ("if self.wide: x = x + torch.tensor(0.0, device=x.device)", True),
         ("if self.wide: return self.kept(torch.tensor(0.0, device=x.device))", True),
         ("return torch.tensor(0.0, requires_grad=True, device=x.device)", False),
+        ("if self.use_cache: x = x + torch.tensor(0.5, device=x.device)", False),
     ],
 )
 def test_where_a_number_is_given_in_place_of_a_result_there_is_next_to_nothing(door, code, fixed):

@@ -247,6 +247,25 @@ def test_what_stands_behind_an_error_is_come_by_all_the_same(door, leave, fixed)
     assert any(f["fix"] is not None for f in found if f["rule"] == "created-on-host") is fixed
 
 
+ENTRIES = """
+import torch
+
+
+def training_step(model, x: torch.Tensor, batch):
+    kept, out = x > 0, x
+    for key, value in {over}:
+        out = out + model(value.exp()[kept])
+    out.sum().backward()
+"""
+
+
+@pytest.mark.parametrize(("over", "fixed"), [("batch.items()", False), ("enumerate(batch)", True)])
+def test_of_few_entries_that_one_mask_selects_of_the_first_waits_all_the_same(door, over, fixed):
+    door.write("step.py", ENTRIES.format(over=over))
+    found = json.loads(door("lint", "--format", "json", "step.py").out)
+    assert any(f["fix"] is not None for f in found if f["line"] == 8) is fixed
+
+
 EXPERTS = """
 import torch
 

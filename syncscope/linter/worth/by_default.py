@@ -61,6 +61,12 @@ def not_asked_for(finding: Finding, site: Site, function: Function) -> str:
     return next((_told(test, needed) for test, needed, _ in tests if says_no(test, needed, function)), "")
 
 
+def for_tokens(finding: Finding, site: Site, function: Function) -> str:
+    """The test under which keys and values of tokens are kept, for those that come one after another: `use_cache`."""
+    asked = (test for test, needed, _ in _tests(function, site.node) if needed)
+    return next((name_of(test) for test in asked if name_of(test) == "use_cache"), "")
+
+
 def of_nothing(finding: Finding, site: Site, function: Function) -> str:
     """What must hold for a function to give a number of its own in place of what it computes: `if self.kept is None: return
     torch.tensor(0.0, device=device)`."""
@@ -192,4 +198,4 @@ def _told(test: ast.expr, needed: bool) -> str:
     return ast.unparse(ast.UnaryOp(ast.Not(), test))
 
 
-JUDGES = (converted, of_few_rows, of_nothing, in_place_of_loss, not_asked_for)
+JUDGES = (converted, of_few_rows, of_nothing, in_place_of_loss, for_tokens, not_asked_for)

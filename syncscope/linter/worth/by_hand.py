@@ -98,6 +98,16 @@ def _looks_as_often(case: FixAmongWaits) -> bool:
     )
 
 
+def _of_few_entries(case: FixAmongWaits) -> bool:
+    """Whether a mask selects of each entry of a dict alone, of which there are few: the first look waits all the same."""
+    if case.fix.way is not Way.LOOKS_BEFORE or any(f.heat.reason in other_waits.PASSES for f in case.findings):
+        return False
+    match case.function.loop(case.sites[0].node):
+        case ast.For(iter=ast.Call(func=ast.Attribute(attr="items" | "keys" | "values"))):
+            return True
+    return False
+
+
 def _one_by_one(case: FixAmongWaits) -> bool:
     return case.repeats and case.mends_only(Op.NUMBER_WRITE)
 
@@ -124,6 +134,7 @@ OF_A_FIX: tuple[tuple[str, _Judge], ...] = (
 OF_WAITS: tuple[tuple[str, _Judge], ...] = (
     ("nothing reads `{}`: to take it out is plainer", _unread),
     ("the first wait for each mask stays, and others follow it", _looks_as_often),
+    ("the first look for them stays, and entries of a dict are few", _of_few_entries),
     ("so few numbers are read as fast one by one, once the first has waited", joins_few),
     ("line {} waits right after, and stays", other_waits.right_after),
     ("line {} has just waited, and is mended by hand alone", other_waits.after_check),

@@ -30,6 +30,7 @@ JUDGES: tuple[tuple[Reason, Callable[[Finding, Site, Function], bool | str]], ..
     (Reason.RARE, by_default.of_few_rows),
     (Reason.RARE, by_default.of_nothing),
     (Reason.NO_LOSS, by_default.in_place_of_loss),
+    (Reason.FOR_TOKENS, by_default.for_tokens),
     (Reason.UNGIVEN, by_default.not_asked_for),
     (Reason.OF_HOST, by_names.of_host),
     (Reason.NO_DEVICE, by_names.trained_on_host),
