@@ -1,7 +1,9 @@
 """Rules that users bring: found in a folder or behind an entry point, tested by their examples, explained like ours."""
 
 import json
+import re
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -300,3 +302,15 @@ def test_what_the_document_promises_is_public():
     (said,) = re.findall(r"and so are (.*?) as names of `syncscope.rules`", page, re.DOTALL)
     names = re.findall(r"`(\w+)`", said)
     assert {"Op", "around", "seen", "Fix"} <= {*names} <= {*rules.__all__}
+
+
+def test_the_rule_that_the_documents_show_keeps_what_its_examples_promise(door):
+    """What was shown was a rule of ours, whose rewrite a user has not."""
+    page = (Path(__file__).parents[2] / "docs" / "how-do-i.md").read_text()
+    (shown,) = re.findall(r"```python\n# lint_rules/(\w+\.py)\n(.*?)```", page, re.DOTALL)
+    door.write(f"lint_rules/{shown[0]}", shown[1])
+    (said,) = re.findall(r"\$ syncscope test-rules lint_rules\n(.+)", page)
+    tested = door("test-rules", "lint_rules")
+    assert (tested.code, tested.out.strip()) == (0, said)
+    door.write("train.py", "import torch\n\n\ndef forward(x: torch.Tensor):\n    return sum(x.exp().tolist())\n")
+    assert "summed-list" in door("lint", "--rules", "lint_rules", "train.py").out
