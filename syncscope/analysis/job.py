@@ -198,6 +198,9 @@ class _JobValue:
                 if read not in left[r]:
                     self._reads[r][number, read] = True
         self._window = _window(joint)
+        if not joint.matched.who:
+            joint.begin_together(self._window.first)
+            self._window = _window(joint)
         nothing = [np.zeros((1, reads.shape[1]), bool) for reads in self._reads]
         end, ends = joint.replay(nothing)
         self.step = float(self._window.length(end, ends)[0])

@@ -212,6 +212,16 @@ class JointReplay:
             f"the {whose} {named}{more} did what was enqueued before the recording: the first step begins after that"
         ]
 
+    def begin_together(self, first: int) -> None:
+        """Has ranks that never meet end the job's step at this place of `steps`, or begin where there is none, at one moment: a
+        step of the job is then one of its slowest rank, whenever that came to it."""
+        came = []
+        for rank in self.ranks:
+            own = [step.index for step in rank.graph.steps]
+            at = own.index(self.steps[first]) if first >= 0 and self.steps[first] in own else -1
+            came.append(float(rank.graph.ends[at] if at >= 0 else rank.graph.begin))
+        self.begins = [max(came) - one for one in came]
+
     def replay(self, freed: Sequence[NDArray[np.bool_]]) -> tuple[Times, Times]:
         """The job's end in each scenario, and the ends of its `steps`; `freed[r][s, i]` takes read i of rank r out."""
         return self._last(self._courses(freed, self._released))

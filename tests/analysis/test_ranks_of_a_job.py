@@ -409,3 +409,16 @@ def test_a_kernel_that_is_called_as_a_line_is_none():
         (False, False, "before gemm:7"),
         (True, True, "train.py:7"),
     ]
+
+
+@pytest.mark.parametrize("steps", [3, 12])
+def test_a_step_of_ranks_that_never_meet_is_that_of_the_slowest_whichever_came_first(steps):
+    """It was that of the rank whose program had begun later."""
+    traces = [traces_of(late, steps=steps)[0] for late in (4 * MS, 0)]
+    alone = [Trace.of(event for event in trace if "AllReduce" not in event.name) for trace in traces]
+    apart = [replace(rank_of(trace, number=number), origin=number * 10**9) for number, trace in enumerate(alone)]
+    found = job(apart)
+    assert any("taken as independent" in note for note in found.notes)
+    own = [row.times.step for row in found.ranks if row.times is not None]
+    assert found.step == pytest.approx(max(own), rel=0.02)
+    assert job([replace(rank, origin=10**9 - rank.origin) for rank in apart]).step == pytest.approx(found.step)
