@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from syncscope.heat.timed import before_clock
 from syncscope.model.fact import Emitted, Fact, Value
-from syncscope.model.heat import Heat, Reason, Role
+from syncscope.model.heat import CLOCKED, Heat, Reason, Role
 from syncscope.model.ops import ASKED, COPIES, Family, Op
 from syncscope.model.source import line_starts
 from syncscope.project import conventions, environments
@@ -36,7 +36,7 @@ def accepted(wait: Emitted, function: ProjectFunction | None, heat: Heat, module
     """The first reason of the table that holds: the host needs the value and nothing would help, or nobody would gain."""
     if wait.op is Op.GRAD_SCALER:
         return Reason.BY_DESIGN()
-    if wait.op is Op.TIMING and heat.reason in (Reason.TRAINING, Reason.AROUND, Reason.LOOP):
+    if wait.op is Op.TIMING and heat.reason in CLOCKED:
         return Reason.CLOCK()
     if before_clock(wait, module.tree if function is None else function.node):
         return Reason.TIMED()

@@ -254,6 +254,8 @@ FOLLOWS = frozenset(
 """What waits beside another wait, at the line that the reason names, else in the same statement."""
 IN_TRAINING = frozenset((Reason.TRAINING, Reason.AROUND))
 """Known by the backward pass in the loop: outranks what the function is called."""
+CLOCKED = IN_TRAINING | {Reason.LOOP, Reason.STEP, Reason.PASSES}
+"""Where a clock tells for the log how training goes on."""
 BY_FILE = frozenset((Reason.TESTS, Reason.TEACHES))
 """Cold by what a file or its folder is called, whatever is in it."""
 _ALL = list(Reason)

@@ -118,6 +118,15 @@ GIVEN = {
             scaler.step(optimizer)
             sure.step(optimizer)  # waits: grad_scaler
     """,
+    "anomalies that a flag says to look for": """
+        def step(net, x, watch: bool):
+            with torch.autograd.set_detect_anomaly(watch):
+                net(x)
+            with torch.autograd.set_detect_anomaly(True):  # waits: anomaly
+                net(x)
+            with torch.autograd.detect_anomaly():  # waits: anomaly
+                net(x)
+    """,
 }
 
 

@@ -132,10 +132,12 @@ def _nn_utils(call: Call) -> Fact:
 
 
 def _anomaly(call: Call) -> Fact:
+    """The detection of anomalies: off, mostly, where a flag says whether it is on."""
     first = call.first_node
-    if isinstance(first, ast.Constant) and first.value is False:
-        return THING
-    return _waited(call, Op.ANOMALY, THING)
+    if not (isinstance(first, ast.Constant) and first.value is False):
+        flagged = call.word == "set_detect_anomaly" and not isinstance(first, ast.Constant)
+        call.emit(Op.ANOMALY, None, tensor(confidence=1 if flagged else 3, why=call.node))
+    return THING
 
 
 def _gradients(call: Call) -> Fact:
