@@ -116,12 +116,12 @@ class _Around(NamedTuple):
         return is_fleeting(self.function, node, self.source, name)
 
 
+@kept(32)  # asked for each call in a function
 def trains(function: Function, source: bytes) -> bool:
     """Whether a function holds a training loop: of its calls those are made in it of which `of_call` says nothing."""
     return any(loops.trains(each, function.name, source) for each in _loops(function))
 
 
-@kept(32)  # asked for each call in a function
 def _loops(function: Function) -> list[ast.For | ast.AsyncFor | ast.While]:
     return [each for each in statements(function) if isinstance(each, loops.LOOPS)]
 

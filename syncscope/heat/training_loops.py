@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from syncscope.heat.by_text import goes_on
 from syncscope.heat.training_program import TrainingProgram
@@ -42,15 +43,18 @@ def around(
     while new:
         called = {point + each.name.encode() for each in new for point in (b"", b".")}
         keys = {each.key for each in new}
+        methods = defaultdict[bytes, list[FunctionText]](list)
+        for each in new:
+            methods[each.word].append(each)
         starting |= {
             path
             for path, text in program.outside.items()
-            if _calls_one(program, path, called.intersection(_said_at(program, path, text, said)), text, keys)
+            if _calls_one(program, path, called.intersection(_said_at(program, path, text, said)), text, keys, methods)
         }
         new = [
             each
             for each in left.values()
-            if _calls_one(program, each.path, called.intersection(said.by(each)), each.text(), keys)
+            if _calls_one(program, each.path, called.intersection(said.by(each)), each.text(), keys, methods)
         ]
         for each in new:
             found[each.key] = left.pop(each.key)
@@ -63,13 +67,20 @@ def _said_at(program: TrainingProgram, path: str, text: bytes, said: Spoken) -> 
     return every | said.renamed(path, program.sources[path], every)
 
 
-def _calls_one(program: TrainingProgram, path: str, said: Iterable[bytes], text: bytes, keys: Collection[str]) -> bool:
+def _calls_one(
+    program: TrainingProgram,
+    path: str,
+    said: Iterable[bytes],
+    text: bytes,
+    keys: Collection[str],
+    methods: Mapping[bytes, Sequence[FunctionText]],
+) -> bool:
     """Whether one of these words of a text means one of these functions in a file; a method where that speaks of the class."""
     for word in said:
         if any(each.key in keys for each in program.meant(path, word, text)):
             return True
-        for each in program.defined.get(word, ()) if word[:1] == b"." else ():
-            if each.key in keys and (each.path == path or _speaks_of(program, path, each.cls)):
+        for each in methods.get(word, ()) if word[:1] == b"." else ():
+            if each.path == path or _speaks_of(program, path, each.cls):
                 return True
     return False
 

@@ -68,7 +68,7 @@ class FunctionText(NamedTuple):
         return self.source[self.begin : self.end]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ClassText:
     """A class as text: what it is derived from, by the last words, and its methods."""
 
@@ -250,14 +250,18 @@ def imported_by(sources: Mapping[str, bytes]) -> dict[str, Imported]:
 
 
 _AS = re.compile(rb" as[ \t]+(\w+)[ \t]*[,)\n#]")  # begins with what can be looked for at once
-_NAMED = re.compile(rb"(\w+)[ \t]*\Z")
+_LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _LONGEST = 80  # bytes of a name
 
 
 def aliases(source: bytes) -> dict[bytes, bytes]:
     """What a file calls what it imports under another name: `boxes as box_ops`."""
-    found = ((_NAMED.search(source, max(m.start() - _LONGEST, 0), m.start()), m) for m in _AS.finditer(source))
-    return {alias[1]: name[1] for name, alias in found if name is not None}
+    found: dict[bytes, bytes] = {}
+    for alias in _AS.finditer(source):
+        near = source[max(alias.start() - _LONGEST, 0) : alias.start()].rstrip(b" \t")
+        if name := near[len(near.rstrip(_LETTERS)) :]:
+            found[alias[1]] = name
+    return found
 
 
 def names_imported(source: bytes) -> Iterator[str]:

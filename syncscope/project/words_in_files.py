@@ -12,7 +12,7 @@ from syncscope.project.folders import content, of_texts, sources
 _DEFINED = re.compile(rb"(?:def|class)[ \t]+([\w\x80-\xff]+)")
 _APART = bytes(c if chr(c).isalnum() or c == ord("_") or c > 127 else ord(" ") for c in range(256))
 _OFFERS = re.compile(rb"^from[ \t]+\.|^from[ \t]+\w[^\n]*\bimport[ \t]+\*|^__all__\b", re.MULTILINE)
-_DERIVED = re.compile(rb"\b(?:__subclasses__\(|__init_subclass__\b|metaclass=)")
+_DERIVED = (b"__subclasses__(", b"__init_subclass__", b"metaclass=")
 """What finds classes by those that they are derived from."""
 
 
@@ -29,17 +29,16 @@ class WordsInFiles(NamedTuple):
 @of_texts
 def words_in_files(root: str) -> WordsInFiles:
     """The words of the project that begins in a folder."""
-    files = sources(root)
-    asked = {stem(each) for each in files} | {name for each in files for name in _DEFINED.findall(content(each))}
+    texts = {path: content(path) for path in sources(root)}
+    asked = {stem(path) for path in texts} | {name for text in texts.values() for name in _DEFINED.findall(text)}
     paths: dict[bytes, list[str]] = defaultdict(list)
     deriving, offers = set(), False
-    for each in files:
-        text = content(each)
-        for word in asked & {*text.translate(_APART).split()}:
-            paths[word].append(each)
-        offers = offers or (os.path.basename(each) == "__init__.py" and _OFFERS.search(text) is not None)
-        if _DERIVED.search(text):
-            deriving.add(each)
+    for path, text in texts.items():
+        for word in asked.intersection(text.translate(_APART).split()):
+            paths[word].append(path)
+        offers = offers or (os.path.basename(path) == "__init__.py" and _OFFERS.search(text) is not None)
+        if any(word in text for word in _DERIVED):
+            deriving.add(path)
     return WordsInFiles({word: tuple(where) for word, where in paths.items()}, offers, frozenset(deriving))
 
 

@@ -149,18 +149,20 @@ def used(function: ProjectFunction) -> dict[str, int]:
         node = function.node
         usage = usage_of(function.module.parsed)
         function.used = usage.between(node.lineno, node.end_lineno or node.lineno)
-        for name, line in _bound_anew(node, function.used):
+        arguments = node.args
+        given = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
+        parameters = function.used.keys() & {each.arg for each in given if each is not None}
+        for name, line in _bound_anew(node, parameters) if parameters else ():
             if name not in usage.between(node.lineno, line):
                 function.used.pop(name, None)
     return function.used
 
 
-def _bound_anew(node: ast.FunctionDef | ast.AsyncFunctionDef, names: Collection[str]) -> Iterator[tuple[str, int]]:
-    """The parameters among names that a function binds anew in each call, to what is not made of them, and the line of that."""
-    parameters = {each.arg for each in walk(node.args) if isinstance(each, ast.arg)}
+def _bound_anew(node: ast.FunctionDef | ast.AsyncFunctionDef, parameters: Collection[str]) -> Iterator[tuple[str, int]]:
+    """Those of its parameters that a function binds anew in each call, to what is not made of them, and the line of that."""
     for each in node.body:
         match each:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in parameters and name in names:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in parameters:
                 if not any(isinstance(part, ast.Name) and part.id == name for part in walk(value)):
                     yield name, each.end_lineno or each.lineno
 
