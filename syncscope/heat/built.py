@@ -11,15 +11,20 @@ from syncscope.heat.training_loops import PASS
 from syncscope.heat.training_program import TrainingProgram
 from syncscope.project import conventions
 from syncscope.project.outline import FunctionText, Spoken, names_imported, words
+from syncscope.project.rare import Rare
 
 _PARAMETERS = re.compile(rb"[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _PARAMETER = re.compile(rb"(?:^|,)\s*\**(\w+)")
 _INSTANCE = re.compile(rb"isinstance\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _AT_TOP = re.compile(rb"^(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
-_BY_TEXT = re.compile(rb"(?<![.\w])(?:(?:eval|exec)\(|(?:vars|globals|locals)\(\)[\[.])")  # a name of the file's own
+_BY_TEXT = Rare(  # a name of the file's own
+    (b"eval(", b"exec(", b"vars()", b"globals()", b"locals()"),
+    rb"(?<![.\w])(?:(?:eval|exec)\(|(?:vars|globals|locals)\(\)[\[.])",
+)
 _BY_NAME = re.compile(rb"getattr\(\s*(\w+)\s*,\s*(?![\"'])")  # one of a module
-_ANYWHERE = re.compile(
-    rb"import_module\(|__import__\(|__subclasses__|__init_subclass__|\bhydra\b|\binstantiate\w*\(|pydoc\.locate|importlib"
+_ANYWHERE = Rare(
+    (b"import_module(", b"__import__(", b"subclass", b"hydra", b"instantiate", b"pydoc.locate", b"importlib"),
+    rb"import_module\(|__import__\(|__subclasses__|__init_subclass__|\bhydra\b|\binstantiate\w*\(|pydoc\.locate|importlib",
 )
 """What makes objects of classes that a configuration names."""
 _ENTRANCES = frozenset(("forward", "__call__", *conventions.HOOKS))

@@ -27,7 +27,7 @@ def _by_word(name: str) -> tuple[Heat | None, Heat | None]:
         after = Reason.CHECK(name)
     elif cold_names.TO_HOST.match(name):
         after = Reason.TO_HOST(name)
-    elif beside_training.DATA.match(name):
+    elif beside_training.is_of_data(name):
         after = Reason.DATA(name)
     elif cold_names.EVALUATION.search(name) and not cold_names.TRAINS_TOO.match(name):
         after = Reason.EVALUATION(name)

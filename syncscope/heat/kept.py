@@ -48,9 +48,11 @@ def kept(source: bytes) -> set[bytes]:
 
 def _in_tables(source: bytes) -> Iterator[bytes]:
     """What the tables of objects hold, of the functions that a file defines or imports: most tables hold numbers."""
-    for table in _TABLE.findall(source):
+    tables = _TABLE.findall(source) if b" = {" in source else ()
+    imported = frozenset(names_imported(source)) if tables else ()
+    for table in tables:
         for name in _VALUE.findall(table):
-            if b"def %b(" % name in source or name.decode("utf-8", "replace") in names_imported(source):
+            if b"def %b(" % name in source or name.decode("utf-8", "replace") in imported:
                 yield name
 
 

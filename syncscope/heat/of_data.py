@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from syncscope.heat import by_code
 from syncscope.heat.by_name import picks_rows
 from syncscope.project import beside_training, conventions
@@ -14,16 +12,11 @@ from syncscope.project.of_file import MANY, kept
 _SENDERS = frozenset(("to", "cuda", "to_device"))  # of a data set that is handed to a loop whole
 
 
-@lru_cache(maxsize=10_000)  # asked whenever a function is run
-def _is_of_data(name: str) -> bool:
-    return beside_training.DATA.match(name) is not None
-
-
 def on_host(function: ProjectFunction) -> bool:
     """Whether its values are the data pipeline's, which live on the host, until they are sent."""
     if function.name in _SENDERS:
         return False
-    return _is_of_data(function.name) or (function.cls is not None and _holds_data(function.cls))
+    return beside_training.is_of_data(function.name) or (function.cls is not None and _holds_data(function.cls))
 
 
 @kept(MANY)  # asked whenever a method is run, of the classes of several files in turns

@@ -11,10 +11,11 @@ from syncscope.heat.training_program import TrainingProgram
 from syncscope.model.heat import Reason
 from syncscope.project import cold_names, conventions
 from syncscope.project.outline import FunctionText, Spoken, words
+from syncscope.project.rare import Rare
 
 PASS = re.compile(rb"\.(?:manual_)?backward\(")
 # Of others, who call back what they are given.
-_TRAINER = re.compile(rb"Trainer\(|[tT]rainer\.(?:fit|train)\(|\btune\.(?:run|Tuner)\(")
+_TRAINER = Rare((b"rainer", b"tune."), rb"Trainer\(|[tT]rainer\.(?:fit|train)\(|\btune\.(?:run|Tuner)\(")
 
 
 def trains(function: FunctionText) -> bool:

@@ -1,6 +1,7 @@
 """How people call folders, files and classes whose code runs beside the training, as `conventions` has it of all else."""
 
 import re
+from functools import lru_cache
 
 ASIDE = frozenset(
     """
@@ -79,9 +80,15 @@ RETURNED = re.compile(r"^return_(preds?|predictions?|hyps?|hypotheses)$")
 ASIDE_CLASS = re.compile(
     r"TritonPython|Conformal|^Guided_?Back_?[Pp]rop|Grad_?C(AM|am)(?![a-z])|Saliency|^Post[Hh]oc|BeamSearch|Viterbi\w*Decoder|^_?ECE|ECELoss$|TemperatureSetter$|^ModelWithTemperature|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Post[Pp]rocessing|(?<=[a-z0-9])Preprocessing|Tracer|Profiler|Debugger|Tracker|Evaluator|EvalMonitor|Validator|Visuali[sz]er|Export|Exporter|Annotator|Logger|Inference(Mixin|Model)|Player|(Predict|Generate|Test)(Tokenizer|Step|Loop|Runner|Wrapper)|(?<!Variational)Inferencer?)$"
 )  # of the same kind
-DATA = re.compile(
+_DATA = re.compile(
     r"^(__getitem__|__getitems__|collate\w*|\w++(?:(?<=_collate)|(?<=_collate_fn))|get_transform\w*|worker_init\w*|pil_\w+)$"
 )
+
+
+@lru_cache(maxsize=10_000)  # asked for each call of a function, and for each function that is run
+def is_of_data(name: str) -> bool:
+    """Whether people call so a function that prepares data."""
+    return _DATA.match(name) is not None
 
 
 COPY = re.compile(r"[ _-]copy( ?\(?\d+\)?)?$", re.IGNORECASE)

@@ -1,6 +1,7 @@
 """How people call functions that run before, after or beside the steps: a guess that what is seen to call them outranks."""
 
 import re
+from functools import lru_cache
 
 
 def _one_of(*names: str) -> re.Pattern[str]:
@@ -53,6 +54,7 @@ _BESIDE = _one_of(
 )  # fmt: skip
 
 
+@lru_cache(maxsize=10_000)  # asked for all that a word may mean, whoever says it
 def beside(name: str, owner: str) -> bool:
     """Whether people seldom mean so a part of a step, a function or a method: only a call that can mean nothing else says that
     it is one. A metric's function may compute in each.

@@ -126,6 +126,7 @@ def counts(name: str) -> bool:
     return name.startswith("num_") or name == "batch_size"
 
 
+@lru_cache(maxsize=10_000)  # asked for each iteration and call
 def is_loader(name: str) -> bool:
     """Whether people call a loader so."""
     return bool(_LOADER.search(name))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
 
 # `env.step(`, `_vec_envs.reset(`: it begins with what it is looked for by, and what stands before that is asked afterwards.
 _ENVIRONMENT = re.compile(
@@ -50,6 +51,7 @@ def is_learner(name: str) -> bool:
 _ACTS = re.compile(r"^_?(batch_)?(act|observe)(_|$)")
 
 
+@lru_cache(maxsize=10_000)  # asked for each method of a class, by each of them
 def acts(name: str) -> bool:
     """Whether people call so the method by which what learns in an environment acts there, or sees what comes of it."""
     return _ACTS.match(name) is not None

@@ -13,15 +13,18 @@ from collections.abc import Iterator
 
 from syncscope.project.folders import MOST_SOURCES, content, located, of_texts, pages, project_around, sources
 from syncscope.project.outline import aliases, spoken
+from syncscope.project.rare import Rare
 from syncscope.project.top_level import top_level
 from syncscope.project.words_in_files import stem, words_in_files
 
-_IMPORTS = re.compile(rb"^[ \t]*(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
-_LOOKS_UP = re.compile(
+_IMPORTS = re.compile(rb"\n[ \t]*(?:from|import)\b[^\n(]*(?:\([^)]*\))?")  # no `^`, which is tried everywhere
+_LOOKS_UP = Rare(
+    (b"globals()", b"locals()", b"vars()", b"sys.modules", b"import_module(", b"__import__(", b"_modules(", b"_packages(",
+     b"getmembers(", b"eval(", b"def __getattr__("),
     rb"\b(?:globals|locals|vars)\(\)|\bsys\.modules\b|\bimport_module\(|\b__import__\(|\b(?:iter|walk)_(?:modules|packages)\("
     rb"|\bgetmembers\(|\beval\(|^def __getattr__\(",
     re.MULTILINE,
-)
+)  # fmt: skip
 """What finds a name of a file, or of the files beside an `__init__`, that nobody writes."""
 _LOOK_INTO = (
     b"getattr(",
@@ -70,7 +73,7 @@ def _is_run(root: str, path: str, speaker: bytes, depth: int) -> bool:
 
 def _speaks(root: str, path: str, text: bytes, word: bytes, depth: int) -> bool:
     """Whether something that may run in another file names what is not its own; an `__init__` offers what it imports."""
-    taken = any(_has(word, statement) for statement in _IMPORTS.findall(text))
+    taken = any(_has(word, statement) for statement in _IMPORTS.findall(b"\n" + text))
     if not taken and word in top_level(text).names:
         return False
     if taken and (os.path.basename(path) == "__init__.py" or word in aliases(text).values()):
@@ -114,7 +117,7 @@ def _is_imported(root: str, path: str) -> bool:
     word = stem(path)
     if word == b"__init__":
         return True
-    return any(_has(word, each) for text in _others_with(root, path, word) for each in _IMPORTS.findall(text))
+    return any(_has(word, each) for text in _others_with(root, path, word) for each in _IMPORTS.findall(b"\n" + text))
 
 
 @of_texts
@@ -127,7 +130,7 @@ def _is_offered_whole(root: str, path: str) -> bool:
         return True
     whole = re.compile(rb"\b%b[ \t]+import[ \t]+\*|import\b[^\n]*?(?<!\w)%b\b" % (word, word))
     offering = _others_with(root, path, word, "__init__.py")
-    return any(whole.search(each.replace(b"\n", b" ")) for text in offering for each in _IMPORTS.findall(text))
+    return any(whole.search(each.replace(b"\n", b" ")) for text in offering for each in _IMPORTS.findall(b"\n" + text))
 
 
 def _others_with(root: str, path: str, word: bytes, name: str = "") -> Iterator[bytes]:

@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 from syncscope.project.folders import content, of_texts, sources
 
-_DEFINED = re.compile(rb"(?:def|class)[ \t]+([\w\x80-\xff]+)")
+_DEFINED = (  # apart, for each is then looked for as a word
+    re.compile(rb"def[ \t]+([\w\x80-\xff]+)"),
+    re.compile(rb"class[ \t]+([\w\x80-\xff]+)"),
+)
 _APART = bytes(c if chr(c).isalnum() or c == ord("_") or c > 127 else ord(" ") for c in range(256))
 _OFFERS = re.compile(rb"^from[ \t]+\.|^from[ \t]+\w[^\n]*\bimport[ \t]+\*|^__all__\b", re.MULTILINE)
 _DERIVED = (b"__subclasses__(", b"__init_subclass__", b"metaclass=")
@@ -30,7 +33,8 @@ class WordsInFiles(NamedTuple):
 def words_in_files(root: str) -> WordsInFiles:
     """The words of the project that begins in a folder."""
     texts = {path: content(path) for path in sources(root)}
-    asked = {stem(path) for path in texts} | {name for text in texts.values() for name in _DEFINED.findall(text)}
+    asked = {stem(path) for path in texts}
+    asked.update(name for text in texts.values() for defined in _DEFINED for name in defined.findall(text))
     paths: dict[bytes, list[str]] = defaultdict(list)
     deriving, offers = set(), False
     for path, text in texts.items():

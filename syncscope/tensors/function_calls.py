@@ -163,7 +163,7 @@ class _FunctionCall(NamedTuple):
             return result.but(device=DEFAULT)
         there = owner is not None and owner.device is DEVICE  # a module computes where its parameters lie
         # What puts a batch together, `collate(samples)`, does so on the host, in whose loader it stands at other times.
-        unmoved = beside_training.DATA.match(self.function.name) is not None and not _has_moved(given, result)
+        unmoved = beside_training.is_of_data(self.function.name) and not _has_moved(given, result)
         settled = result.kind in (TENSOR, SEQUENCE) and not there and (unmoved or all_on_host(given))
         return on_host(result) if settled else result
 
