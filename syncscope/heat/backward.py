@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from typing import NamedTuple
 
+from syncscope.heat.places import places as words_at
 from syncscope.model.source import line_starts
 from syncscope.project import conventions
 from syncscope.project.syntax import name_of
@@ -17,11 +18,10 @@ _STEP_CALLS = (  # apart, for each is then looked for as a word
     re.compile(rb"optimize_parameters\("),
 )
 _BACKWARD = re.compile(rb"backward")
-_CALL = re.compile(rb"(?<!\w)(self\.)?(\w+)\(")
+_OF_SELF = re.compile(rb"\W?self\.\Z")
 _PASS = re.compile(rb"\.(?:manual_)?backward\(")
-_HEAD = re.compile(
-    rb"^([ \t]*)(?:async[ \t]+)?(def|class|for|while|if|elif|else|with|try|except|finally|match|case)\b[ \t]*(\w*)",
-    re.MULTILINE,
+_HEAD = re.compile(  # no `^`, which is tried everywhere
+    rb"\n([ \t]*)(?:async[ \t]+)?(def|class|for|while|if|elif|else|with|try|except|finally|match|case)\b[ \t]*(\w*)"
 )
 
 
@@ -55,7 +55,9 @@ def steps(source: bytes) -> HoldBackward:
         return _NONE
     functions: set[str] = set()
     methods: set[str] = set()
-    heads = [(each.start(), len(each[1].expandtabs()), each[2], each[3].decode()) for each in _HEAD.finditer(source)]
+    heads = [
+        (each.start(), len(each[1].expandtabs()), each[2], each[3].decode()) for each in _HEAD.finditer(b"\n" + source)
+    ]
     for at in passes:
         line = source.rfind(b"\n", 0, at) + 1
         text = source[line:at].expandtabs()
@@ -102,8 +104,12 @@ def backward_lines(source: bytes) -> tuple[int, ...]:
     places = {at.start() for each in spoken_of for at in each.finditer(source)}
     own = steps(source)
     if own is not _NONE:
-        named = ((at.start(), at[2].decode(), at[1] is not None) for at in _CALL.finditer(source))
-        places |= {at for at, name, of_self in named if name in own.functions or (of_self and name in own.methods)}
+        for name in own.functions | own.methods:
+            for at, end in words_at(name.encode(), source):
+                if source[end : end + 1] == b"(" and (
+                    name in own.functions or _OF_SELF.match(source, max(at - 6, 0), at)
+                ):
+                    places.add(at)
     starts = line_starts(source)
     return tuple(sorted({bisect_right(starts, at) for at in places}))
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from syncscope.project.outline import names_imported
 
-_ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
+_ASSIGNED = re.compile(rb"\.\w++ = (?:\w++\.)*+(\w++)[ \t]*+[,)\n]")
 _STORED = re.compile(rb"self\.\w+ = self\.(\w+)(?:[ \t]*\n| if [^\n]* else self\.(\w+)[ \t]*\n)")
-_CHOSEN = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+) if [^\n]* else (?:\w+\.)*(\w+)[ \t]*\n")
+_CHOSEN = re.compile(rb"\.\w++ = (?:\w++\.)*+(\w++) if [^\n]* else (?:\w+\.)*(\w+)[ \t]*\n")
 _TABLE = re.compile(rb"\.\w+ = \{([^{}]*)\}")
 _VALUE = re.compile(rb":\s*(?:\w+\.)*(\w+)\s*(?:,|\Z)")
 _LISTED = re.compile(rb"self\.\w+ = [\[({]([^\])}]*)[\])}]")

@@ -13,7 +13,7 @@ from syncscope.model.heat import Heat, Reason
 from syncscope.project.outline import FunctionText, Spoken
 from syncscope.project.syntax import name_of, walk
 
-_BLOCKS = re.compile(rb"^[ \t]+(?:if|elif|for|while|with|async)\b", re.MULTILINE)
+_BLOCKS = re.compile(rb"\n[ \t]+(?:if|elif|for|while|with|async)\b")
 _SELDOM = frozenset(
     (
         Reason.LISTED,

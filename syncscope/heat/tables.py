@@ -12,7 +12,7 @@ _FILLS = re.compile(
     rb"\n(\w+)(?:[ \t]*(?::[^=\n]+)?=[ \t]*(?:[{\[]|\w*[dD]ict\()|\[[^\]\n]+\][ \t]*=(?!=)|\.(?:update|register|add)\()"
 )  # no `^`, which is tried everywhere
 QUOTED = re.compile(rb"\"[\w.]+\"|'[\w.]+'")  # a name that is but text
-END = re.compile(rb"^(?=[^\s#)\]}\"'])", re.MULTILINE)  # of what stands at the top level: its next statement
+END = re.compile(rb"\n(?=[^\s#)\]}\"'])")  # of what stands at the top level: behind it its next statement
 
 
 def tables(sources: Mapping[str, bytes], known: Collection[bytes]) -> dict[bytes, list[tuple[str, bytes]]]:
@@ -22,7 +22,7 @@ def tables(sources: Mapping[str, bytes], known: Collection[bytes]) -> dict[bytes
         source = b"\n" + source
         for fills in _FILLS.finditer(source):
             end = END.search(source, fills.end())
-            statement = QUOTED.sub(b"", plain(source[fills.start(1) : len(source) if end is None else end.start()]))
+            statement = QUOTED.sub(b"", plain(source[fills.start(1) : len(source) if end is None else end.end()]))
             if not words(statement).isdisjoint(known):
                 found[fills[1]].append((path, statement))
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -13,7 +12,7 @@ from syncscope.project import cold_names, conventions
 from syncscope.project.outline import FunctionText, Spoken, words
 from syncscope.project.rare import Rare
 
-PASS = re.compile(rb"\.(?:manual_)?backward\(")
+PASS = Rare((b"backward(",), rb"\.(?:manual_)?backward\(")
 # Of others, who call back what they are given.
 _TRAINER = Rare((b"rainer", b"tune."), rb"Trainer\(|[tT]rainer\.(?:fit|train)\(|\btune\.(?:run|Tuner)\(")
 

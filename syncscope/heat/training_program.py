@@ -33,7 +33,7 @@ class TrainingProgram(Definitions):
             functions, classes, outside = outlined(path, source)
             for each in functions:
                 end = END.search(source, each.begin, each.end)  # what follows it at the top level is not its own
-                own = each if end is None else each._replace(end=end.start())
+                own = each if end is None else each._replace(end=end.end())
                 self.add([own])
                 outside += source[own.end : each.end]
             self.outside[path] = outside

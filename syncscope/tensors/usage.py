@@ -149,6 +149,7 @@ _TAKES_SIZES = re.compile(
     r"\((?:[^()]*,)?\s*"
 )
 _SEVERAL = re.compile(r"[\w\])*]\s*,[^=()]*=\s*$|\*$|\.(?:size\(\)|shape)\s*[=!]=\s*$|\bin\s+$")
+_BEFORE_SEVERAL = ("=", "*", "in")
 _ONE_OF_THEM = re.compile(r"\)\s*(?:\[|\.numel\b|[=!]=\s*[\w.]+\.(?:size\(|shape\b))")
 
 
@@ -160,7 +161,9 @@ def _tells_of_sizes(text: str, at: int, end: int) -> bool:
         return True
     line = text[max(text.rfind("\n", 0, at) + 1, at - _LONGEST // 4) : at]
     before = line[: len(line.rstrip(_NAME))]
-    return _SEVERAL.search(before) is not None or _TAKES_SIZES.fullmatch(before) is not None
+    if before.rstrip().endswith(_BEFORE_SEVERAL) and _SEVERAL.search(before) is not None:
+        return True
+    return _TAKES_SIZES.fullmatch(before) is not None
 
 
 def _is_asked_nothing(text: str, at: int, end: int) -> bool:
