@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncscope.cli._console import echo
 from syncscope.cli._diff_words import sentence, unlike
+from syncscope.cli._places import relative
 from syncscope.model.durations import ms
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _work(each: WorkChange) -> dict[str, Any]:
     return {
         "became": each.word,
         "name": each.name,
-        "path": place.path if place else None,
+        "path": relative(place.path) if place else None,
         "line": place.line if place else None,
         "count": list(each.counts),
         "ms": [ms(ns) for ns in each.times],
@@ -119,7 +120,7 @@ def _as_object(line: Line | None) -> dict[str, Any] | None:
     if line is None:
         return None
     return {
-        "path": line.place.path if line.place else None,
+        "path": relative(line.place.path) if line.place else None,
         "line": line.place.line if line.place else None,
         "op": line.op,
         "count": line.count,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from syncscope.cli._limits import GivenLimit, judged
+from syncscope.cli._places import here
 from syncscope.errors import UserError
 from syncscope.model.durations import in_ms
 from syncscope.model.finding import Finding
@@ -190,4 +191,4 @@ def syncs(count: float) -> str:
 
 def where(line: Line | JobLine) -> str:
     """The place and the op, as compilers name what they complain of."""
-    return f"{line.place or line.module or 'no line known'}: {line.op}"
+    return f"{here(line.place) if line.place else line.module or 'no line known'}: {line.op}"

@@ -1,5 +1,6 @@
 """The limits of `syncscope diff`: a gate fails what is surely longer or waits more often, and no more."""
 
+import json
 import re
 import sys
 import xml.etree.ElementTree as ET
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 
 from syncscope import kineto
 from syncscope.cli import commands
+from syncscope.model.source import Place
 from syncscope.model.trace import Flag, Kind, Trace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
@@ -285,3 +287,19 @@ def test_the_limits_of_a_diff_as_tests_say_what_is_broken_and_what_nobody_can_ju
     assert told("before", "before") == (0, {"max-new-syncs": [], "max-slowdown": []})
     assert told("before", "none") == (2, {"max-new-syncs": ["error"], "max-slowdown": ["error"]})
     assert told("before", "after", limits=()) == (None, {}), "no test passes where no limit was given"
+
+
+def test_what_a_limit_and_the_json_name_lies_in_this_folder_as_the_table_has_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recordings = []
+    for step in (FIXED, STEP):
+        trace = Device().run([step] * 6)[0]
+        there = [Place(str(tmp_path / place.path), place.line) for place in trace.places]
+        recordings.append(replace(trace, places=there))
+    code, said = gated(tmp_path, *recordings, "--max-new-syncs", "0")
+    assert code == 1
+    assert "\n  train.py:57: item: +1 per step" in said
+    shown = CliRunner().invoke(
+        commands, ["diff", "one.json.gz", "two.json.gz", "--format", "json"], standalone_mode=False
+    )
+    assert [line["path"] for line in json.loads(shown.stdout)["new"]] == ["train.py"]
