@@ -53,9 +53,16 @@ def goes_through_loader(function: ProjectFunction) -> bool:
     return any(over_loader(each.iter) and runs_backward(each, source) for each in loops)
 
 
+_EVALUATES = re.compile(r"_*(eval|valid|test)")
+
+
 @kept(MANY)
 def only_measures_batches(function: ProjectFunction) -> bool:
-    """Whether one of its loops goes over a loader, and it trains on none of the batches: it is called once an epoch."""
+    """Whether one of its loops goes over a loader, and it trains on none of the batches: it is called once an epoch, if it is
+    called like an evaluation; what predicts or generates may be asked for in a step, and make a loader of its batch.
+    """
+    if not _EVALUATES.match(function.name):
+        return False
     loops = (each for each in statements(function.node) if isinstance(each, ast.For))
     return any(over_loader(each.iter) for each in loops) and not speaks_of_backward(
         function.node, function.module.source

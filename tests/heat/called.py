@@ -28,6 +28,7 @@ class Net(torch.nn.Module):
         self._validate(x)
         self._validate_all(x)
         self._evaluate(self.loader)
+        self._predict(x)
         self.all_latents(x)
         self.kept_latents(x)
         found = ViterbiTagDecoder().decode_tags(found)
@@ -45,6 +46,12 @@ class Net(torch.nn.Module):
         total = 0.0
         for x in loader:
             total += self.loss(x.cuda()).item()  # cold
+        return total
+
+    def _predict(self, x):
+        total, loader = 0.0, torch.utils.data.DataLoader(x)
+        for each in loader:
+            total += self.net(each.cuda()).item()  # hot
         return total
 
     @torch.inference_mode()
