@@ -16,9 +16,10 @@ AS_WRITTEN = {"staticmethod", "classmethod", "no_grad", "final", "override"}
 """Decorators below which a function runs as it stands."""
 
 
-def callee(view: View, function: Function, call: ast.Call) -> Function | None:
-    """The function that a call runs: of a plain body, and not one that stands there to be overridden."""
-    known = _meant(function, call.func)
+def callee(view: View, function: Function, call: ast.Call, modules: bool = False) -> Function | None:
+    """The function that a call runs: of a plain body, and not one that stands there to be overridden; of `modules` their
+    `forward`, too."""
+    known = _meant(function, call.func, modules)
     if known is None or not isinstance(known.node, ast.FunctionDef) or _stub(known.node):
         return None
     if not known.decorators() <= AS_WRITTEN:
@@ -27,7 +28,7 @@ def callee(view: View, function: Function, call: ast.Call) -> Function | None:
     return None if called.every(*NOT_AT_ONCE) else called
 
 
-def _meant(function: Function, called: ast.expr) -> ProjectFunction | None:
+def _meant(function: Function, called: ast.expr, modules: bool) -> ProjectFunction | None:
     """The function of the project that a name, an attribute of a module or a method of `self` stands for, or that runs where an
     object of the project is called: `self.decoder(x)`.
     """
@@ -36,7 +37,7 @@ def _meant(function: Function, called: ast.expr) -> ProjectFunction | None:
         kept = attribute(function.fact(called.value), called.attr)
         made = kept.ref if kept is not None else None
     if isinstance(made, Instance):
-        return find_method(made.cls, "__call__")
+        return find_method(made.cls, "__call__") or (find_method(made.cls, "forward") if modules else None)
     if isinstance(called, ast.Name):
         found = function.fact(called).ref
     elif isinstance(called, ast.Attribute):

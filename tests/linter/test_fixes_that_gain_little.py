@@ -247,6 +247,44 @@ def test_what_stands_behind_an_error_is_come_by_all_the_same(door, leave, fixed)
     assert any(f["fix"] is not None for f in found if f["rule"] == "created-on-host") is fixed
 
 
+MODULES = """
+import torch
+
+
+class Inner(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        return x + torch.zeros(3).to(x.device)
+
+
+class Outer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x: torch.Tensor):
+        x = self.inner(x)
+        {more}
+        return x
+
+    def {other}(self, x: torch.Tensor):
+        return self.inner(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "other", "fixed"),
+    [
+        ("while (x > 1).any(): x = x / 2", "encoded", False),
+        ("while (x > 1).any(): x = x / 2", "compute_loss", True),
+        ("x = x / 2", "encoded", True),
+    ],
+)
+def test_what_stays_around_each_call_of_a_module_in_a_step_stays_beside_its_fixes(door, more, other, fixed):
+    door.write("net.py", MODULES.format(more=more, other=other))
+    found = json.loads(door("lint", "--format", "json", "net.py").out)
+    assert any(f["fix"] is not None for f in found if f["line"] == 7) is fixed
+
+
 ENTRIES = """
 import torch
 

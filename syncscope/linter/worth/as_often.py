@@ -26,8 +26,9 @@ from syncscope.linter.worth.other_waits import PASSES
 from syncscope.linter.worth.ways import REPEATED, arms_around
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Fix, Safety
-from syncscope.model.heat import FOLLOWS, Reason
+from syncscope.model.heat import FOLLOWS, SILENT, Heat, Reason
 from syncscope.model.ops import VALUES, Op
+from syncscope.project.conventions import PARTLY
 from syncscope.project.syntax import name_of
 from syncscope.rules import Function, View
 
@@ -114,7 +115,7 @@ def _run_by(view: View, function: Function, call: ast.Call) -> Function | None:
     """What a call runs: a function, or one that is handed to what calls it for each of several: `multi_apply(self.one, x)`."""
     if call.args and name_of(call.func) in _APPLIES:
         return callee(view, function, ast.Call(call.args[0], [], []))
-    return callee(view, function, call)
+    return callee(view, function, call, modules=True)
 
 
 def _stays_elsewhere(site: Site) -> bool:
@@ -136,9 +137,9 @@ def _around_calls(
     if scope.name != "forward" and any(id(call) not in known for call in view.calls.get(scope.name, ())):
         return ()
     found: list[list[_Wait]] = []
-    for caller, call in calls:
-        if caller is function or caller in within or not _may_run(caller, view):
-            continue
+    callers = [each for each in calls if each[0] is not function and each[0] not in within]
+    steps = [each for each in callers if _runs(each[0], view)]
+    for caller, call in steps or [each for each in callers if _may_run(each[0], view)]:
         passes = caller.loop(call) or caller.scope
         beside = [
             _Wait(f"line {each.place.line}", each.node, _weight(caller, each.node, passes))
@@ -156,14 +157,22 @@ def _around_calls(
 
 def _may_run(caller: Function, view: View) -> bool:
     """Whether a function may run in a step: something that waits there does, or its name and that of its class say so."""
+    return any(site.heat.hot for site in caller.sites) or _named(caller, view).hot
+
+
+def _runs(caller: Function, view: View) -> bool:
+    """Whether it is a step, or part of one, by its name: `forward`, a loss."""
+    said = _named(caller, view)
+    return said.hot and said.reason not in PARTLY
+
+
+def _named(caller: Function, view: View) -> Heat:
     scope = caller.scope
-    if any(site.heat.hot for site in caller.sites):
-        return True
     if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
-        return False
+        return SILENT
     cls = view.class_around(scope)
     methods = [each.name for each in cls.body if isinstance(each, ast.FunctionDef)] if cls is not None else []
-    return by_name(scope.name, cls.name if cls is not None else "", methods).hot
+    return by_name(scope.name, cls.name if cls is not None else "", methods)
 
 
 def _calls(view: View) -> dict[int, list[tuple[Function, ast.Call]]]:
@@ -175,7 +184,7 @@ def _resolved(view: View) -> dict[int, list[tuple[Function, ast.Call]]]:
     found: dict[int, list[tuple[Function, ast.Call]]] = defaultdict(list)
     for call, around in view.callers.items():
         caller = view.of(around)
-        called = callee(view, caller, call) if caller.depth <= DEEPEST else None
+        called = callee(view, caller, call, modules=True) if caller.depth <= DEEPEST else None
         if called is not None and not called.elsewhere and called.depth <= DEEPEST:
             found[id(called.scope)].append((caller, call))
     return found
