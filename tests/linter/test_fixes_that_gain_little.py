@@ -393,3 +393,39 @@ def test_code_that_becomes_much_longer_is_left_to_people(door):
         found = json.loads(door("lint", "--format", "json", *asked, "step.py").out)
         assert all(each["hot"] for each in found)
         assert any(each["fix"] is not None for each in found) is fixed
+
+
+UNSAFE_BESIDE = """
+import torch
+
+
+def train(net, loader, opt):
+    for x in loader:
+        out = net(x.cuda(non_blocking=True))
+        target = torch.zeros(8, 8, device="cuda")
+        rows = torch.nonzero(target == 9, as_tuple=True)
+        target[rows] = -1
+        kept = {kept}
+        loss = (kept * target).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        (
+            "torch.where(out > 0, out, torch.tensor(0.0).to(out.device))",
+            "without the unsafe ones a step gains little by it: line 11 waits in the same step, and stays",
+        ),
+        ("out * 2", ""),
+    ],
+)
+def test_a_safe_fix_that_gains_nothing_without_an_unsafe_one_says_so(door, kept, said):
+    """`--fix` alone made it, and the step was as long as before."""
+    door.write("train.py", UNSAFE_BESIDE.format(kept=kept))
+    found = json.loads(door("lint", "--format", "json", "train.py").out)
+    (safe,) = (f["fix"] for f in found if f["fix"] and f["fix"]["safety"] == "safe")
+    assert safe["gains"] == "; ".join(filter(None, ("saves a wait on each pass of the loop", said)))

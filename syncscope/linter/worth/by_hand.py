@@ -19,7 +19,7 @@ from syncscope.linter.worth.as_often import as_often
 from syncscope.linter.worth.few_numbers import joins_few
 from syncscope.linter.worth.ways import on_one_way
 from syncscope.model.fact import Site
-from syncscope.model.finding import Drawback, Finding, Fix, Way
+from syncscope.model.finding import Drawback, Finding, Fix, Safety, Way
 from syncscope.model.heat import FOLLOWS, Reason
 from syncscope.model.ops import Op
 from syncscope.rules import View
@@ -54,7 +54,10 @@ def by_hand(
             judged = [case for case in cases if case.fix not in idle and (case.sites or judges is OF_A_FIX)]
             idle |= {case.fix: words.format(about) for case in judged if (about := judge(case))}
     idle |= as_often([case for case in cases if case.fix not in idle], states, view)
-    return [f if f.fix is None or f.fix not in idle else _left(f, f.fix, idle[f.fix], every) for f in findings]
+    safe = [case for case in cases if case.fix not in idle and case.fix.tier is Safety.SAFE]
+    alone = as_often(safe, states, view) if len(safe) < len(cases) - len(idle) else {}
+    found = [f if f.fix is None or f.fix not in idle else _left(f, f.fix, idle[f.fix], every) for f in findings]
+    return [f if f.fix is None or f.fix not in alone else _beside_unsafe(f, f.fix, alone[f.fix]) for f in found]
 
 
 def _left(finding: Finding, fix: Fix, why: str, shown: bool) -> Finding:
@@ -62,6 +65,12 @@ def _left(finding: Finding, fix: Fix, why: str, shown: bool) -> Finding:
     gains = "a step gains little by it" if finding.hot else "no step gains by it"
     fix = replace(fix, why_by_hand=f"{gains}: {why}", gains="")
     return replace(finding, fix=fix) if shown else replace(finding, fix=None, advice=fix)
+
+
+def _beside_unsafe(finding: Finding, fix: Fix, why: str) -> Finding:
+    """The finding with a safe fix by which a step is shorter only where those that are not safe are made, too."""
+    said = f"without the unsafe ones a step gains little by it: {why}"
+    return replace(finding, fix=replace(fix, gains="; ".join(filter(None, (fix.gains, said)))))
 
 
 def _reads_worse(case: FixAmongWaits) -> bool:
