@@ -304,12 +304,11 @@ def _is_time(node: ast.expr) -> bool:
 
 
 def of_notice(body: list[ast.stmt]) -> Heat | None:
-    """Cold where an arm of a test of values does nothing but say so."""
-    for each in body:
-        call = each.value if isinstance(each, ast.Expr) else None
-        if not (isinstance(call, ast.Call) and name_of(call.func) in conventions.NOTICES):
-            return None
-    return Reason.ODD()
+    """Cold where an arm of a test of values does nothing but say so; `self.log("loss", loss)` notes a value by its name."""
+    calls = [each.value for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
+    says = (name_of(each.func) in conventions.NOTICES for each in calls)
+    noted = any(dotted(each.func) == "self.log" and len(each.args) > 1 for each in calls)
+    return Reason.ODD() if len(calls) == len(body) and all(says) and not noted else None
 
 
 def of_warning(body: list[ast.stmt]) -> Heat | None:
