@@ -30,9 +30,19 @@ def limits(found: Comparison, most_slower: float | None, most_new: float | None)
     sync of the user's.
     """
     if most_new is not None:
-        yield judged(f"{NEW} {most_new:g}", lambda: _with_more_syncs(found, most_new))
+        yield judged(f"{NEW} {most_new:g}", lambda: _with_more_syncs(found, most_new), lambda: _new(found))
     if most_slower is not None:
-        yield judged(f"{SLOWER} {100 * most_slower:g}%", lambda: _slower(found, most_slower))
+        yield judged(f"{SLOWER} {100 * most_slower:g}%", lambda: _slower(found, most_slower), lambda: _length(found))
+
+
+def _new(found: Comparison) -> str:
+    """How many syncs are new, of a limit that holds."""
+    return f"{syncs(found.more.count)} new" if found.more.count else "no sync is new"
+
+
+def _length(found: Comparison) -> str:
+    """How much longer a step is, or each of few, of a limit that holds."""
+    return change(found) or (_each(found, *found.each_step) if found.each_step is not None else "")
 
 
 def unjudged(why: str, most_slower: float | None, most_new: float | None) -> Iterator[GivenLimit]:

@@ -38,10 +38,11 @@ def on(device, trace):
 
 
 def gated(tmp_path, before, after, *limits):
-    """The exit code, and what is said of limits."""
+    """The exit code, and what is said of limits, but of those that hold."""
     paths = [str(tmp_path / name) for name in ("one.json.gz", "two.json.gz")]
     for path, trace in zip(paths, (before, after), strict=True):
         kineto.save(trace, path)
     done = CliRunner().invoke(command, [*paths, *limits], standalone_mode=False)
     assert done.exception is None, done.output
-    return done.return_value, done.stderr
+    told = done.stderr.splitlines(keepends=True)
+    return done.return_value, "".join(line for line in told if " holds: " not in line)

@@ -277,7 +277,7 @@ def test_a_job_on_github_annotates_the_lines_that_wait_more_often(tmp_path):
     ]
     assert "2 syncs per step are new, more than the 1 allowed" in said
     code, said = compared(tmp_path, after, before, "--format", "github", "--max-new-syncs", "0")
-    assert (code, said) == (0, "")
+    assert (code, said) == (0, "--max-new-syncs 0 holds: no sync is new")
     code, said = compared(tmp_path, before, after.take(after.kind != Kind.STEP), "--format", "github")
     assert code == 2
     assert "::error title=" in said, "a recording is no file of the project"

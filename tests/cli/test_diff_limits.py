@@ -283,8 +283,8 @@ def test_the_limits_of_a_diff_as_tests_say_what_is_broken_and_what_nobody_can_ju
         cases = ET.fromstring(done.stdout.encode()).iter("testcase") if done.exception is None else ()
         return done.return_value, {case.get("name"): [child.tag for child in case] for case in cases}
 
-    assert told("before", "after") == (1, {"max-new-syncs": ["failure"], "max-slowdown": []})
-    assert told("before", "before") == (0, {"max-new-syncs": [], "max-slowdown": []})
+    assert told("before", "after") == (1, {"max-new-syncs": ["failure"], "max-slowdown": ["system-out"]})
+    assert told("before", "before") == (0, {"max-new-syncs": ["system-out"], "max-slowdown": ["system-out"]})
     assert told("before", "none") == (2, {"max-new-syncs": ["error"], "max-slowdown": ["error"]})
     assert told("before", "after", limits=()) == (None, {}), "no test passes where no limit was given"
 
@@ -303,3 +303,16 @@ def test_what_a_limit_and_the_json_name_lies_in_this_folder_as_the_table_has_it(
         commands, ["diff", "one.json.gz", "two.json.gz", "--format", "json"], standalone_mode=False
     )
     assert [line["path"] for line in json.loads(shown.stdout)["new"]] == ["train.py"]
+
+
+def test_of_a_limit_that_holds_it_is_said_what_was_found(tmp_path):
+    """As `report` and `ranks` do: silence may be a limit that nobody looked at."""
+    slow, fast = (Device().run([step] * 6)[0] for step in (STEP, FIXED))
+    kineto.save(fast, tmp_path / "fast.json")
+    kineto.save(slow, tmp_path / "slow.json")
+    args = ["diff", *(str(tmp_path / f"{name}.json") for name in ("fast", "slow"))]
+    done = CliRunner().invoke(commands, [*args, "--max-slowdown", "95%", "--max-new-syncs", "1"], standalone_mode=False)
+    assert done.return_value == 0
+    syncs, length = done.stderr.splitlines()
+    assert syncs == "--max-new-syncs 1 holds: 1 sync per step is new"
+    assert re.fullmatch(r"--max-slowdown 95% holds: a step is 8\d\.\d % longer \(\d+\.\d to \d+\.\d %\)", length)

@@ -60,7 +60,8 @@ def test_two_jobs_as_json_and_as_markdown(jobs, tmp_path):
         "became": "slower", "name": "gemm", "path": "train.py", "line": 4, "count": [1, 1], "ms": [1, 2],
     }  # fmt: skip
     told = diff(*jobs, "--format", "markdown", "--max-slowdown", "20%").stdout
-    assert "4 ranks\n\n- held `--max-slowdown 20%`\n\n| rank | step ms | after | change |" in told
+    assert "4 ranks\n\n- held `--max-slowdown 20%`: a step is " in told
+    assert "\n\n| rank | step ms | after | change |" in told
     assert "#### Rank 2, the worst" in told
     refused = diff(*jobs, "--format", "github").exception
     assert isinstance(refused, UserError)
