@@ -42,7 +42,7 @@ def _by_word(name: str) -> tuple[Heat | None, Heat | None]:
 
 @lru_cache(maxsize=50_000)  # a project's functions are asked for again and again, as they are reached
 def _by_name(name: str, cls: str, methods: frozenset[str]) -> Heat:
-    aside = beside_training.ASIDE_CLASS.search(cls) and not hooks.of_callback(name)
+    aside = beside_training.is_aside(cls) and not hooks.of_callback(name)
     if aside and not (name == "update" and "Metric" in cls):
         return Reason.ASIDE(cls)
     if cls.endswith("Coder") and name.startswith("decode"):

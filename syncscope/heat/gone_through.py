@@ -21,7 +21,7 @@ _OVER = re.compile(rb"for (?<!\wfor )(?:\w+, ?)?(\w+) in (?:\w+\.)*(\w+)(?:\.(?:
 _LOOKED_UP = re.compile(rb"getattr\(\s*(\w+)\s*,\s*(?![\"'])")  # one of a module, by a name that stands elsewhere
 _FILLS = rb"[=:][ \t]*+(?:[\[{(]|\w*+(?<=[dD]ict)\()"
 _OPENS = re.compile(_FILLS)
-_FILLED = re.compile(rb"(\w+)[\"']?[ \t]*(?::[^=\n]+)?" + _FILLS)
+_FILLED = re.compile(rb"\b(\w++)[\"']?+[ \t]*+(?::[^=\n]+)?" + _FILLS)
 _PART = re.compile(rb"[\w.]")  # of a longer name
 _NAME = re.compile(rb"(?<![\w.])\w+")
 _LONGEST = 3000  # bytes of what fills something

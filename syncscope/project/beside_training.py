@@ -77,9 +77,17 @@ PREDICTIONS = frozenset("y_pred y_hat pred preds prediction predictions logits o
 """Arguments that stand beside these where a network's answer is held against what was to come of it."""
 RETURNED = re.compile(r"^return_(preds?|predictions?|hyps?|hypotheses)$")
 """Flags that ask for what a model is used for, beside its loss."""
-ASIDE_CLASS = re.compile(
+_ASIDE_CLASS = re.compile(
     r"TritonPython|Conformal|^Guided_?Back_?[Pp]rop|Grad_?C(AM|am)(?![a-z])|Saliency|^Post[Hh]oc|BeamSearch|Viterbi\w*Decoder|^_?ECE|ECELoss$|TemperatureSetter$|^ModelWithTemperature|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Post[Pp]rocessing|(?<=[a-z0-9])Preprocessing|Tracer|Profiler|Debugger|Tracker|Evaluator|EvalMonitor|Validator|Visuali[sz]er|Export|Exporter|Annotator|Logger|Inference(Mixin|Model)|Player|(Predict|Generate|Test)(Tokenizer|Step|Loop|Runner|Wrapper)|(?<!Variational)Inferencer?)$"
 )  # of the same kind
+
+
+@lru_cache(maxsize=10_000)  # asked for each method of a class
+def is_aside(cls: str) -> bool:
+    """Whether people call so a class that runs beside the training."""
+    return _ASIDE_CLASS.search(cls) is not None
+
+
 _DATA = re.compile(
     r"^(__getitem__|__getitems__|collate\w*|\w++(?:(?<=_collate)|(?<=_collate_fn))|get_transform\w*|worker_init\w*|pil_\w+)$"
 )

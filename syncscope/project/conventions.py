@@ -287,9 +287,12 @@ OF_ANY_MODULE = frozenset(("state_dict", "load_state_dict"))
 def never(name: str, owner: str) -> bool:
     """Whether no call says that a function, or a method, is part of a step: Python calls it, or whoever runs all steps."""
     dunder = name[:2] == name[-2:] == "__"
-    return (
-        dunder or hooks.around_steps(name) or bool(DRAWS.match(owner) or _DECODERS.search(owner) or _NEVER.search(name))
-    )
+    return dunder or hooks.around_steps(name) or _draws_or_decodes(owner) or _NEVER.search(name) is not None
+
+
+@lru_cache(maxsize=10_000)  # asked for each method of a class
+def _draws_or_decodes(cls: str) -> bool:
+    return DRAWS.match(cls) is not None or _DECODERS.search(cls) is not None
 
 
 # What stands in where there is no batch, and what uses a model on recordings.

@@ -51,7 +51,6 @@ def is_learner(name: str) -> bool:
 _ACTS = re.compile(r"^_?(batch_)?(act|observe)(_|$)")
 
 
-@lru_cache(maxsize=10_000)  # asked for each method of a class, by each of them
 def acts(name: str) -> bool:
     """Whether people call so the method by which what learns in an environment acts there, or sees what comes of it."""
     return _ACTS.match(name) is not None
@@ -62,7 +61,12 @@ _CHOOSES = re.compile(r"^_?(select|choose|get|sample|take|predict)_actions?(_|$)
 
 def chooses(methods: Collection[str]) -> bool:
     """Whether a class acts in an environment, by what its methods are called."""
-    return any(acts(name) or _CHOOSES.match(name) is not None for name in methods)
+    return any(map(_is_choice, methods))
+
+
+@lru_cache(maxsize=10_000)  # asked for each method of a class, by each of them
+def _is_choice(name: str) -> bool:
+    return acts(name) or _CHOOSES.match(name) is not None
 
 
 def learns(owner: str, name: str) -> bool:

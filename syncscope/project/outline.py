@@ -23,7 +23,7 @@ _IMPORTED = re.compile(rb"\n(?:from|import)\b[^\n(]*(?:\([^)]*\))?")  # no `^`, 
 # bounded, as what is never closed is looked at again and again
 _FROM = re.compile(rb"from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]{0,9999}\)|(?:[^\n\\]|\\\n)*)")
 _WHOLE = re.compile(rb"import(?<!\w import)[ \t]+([\w., \t]+)")
-_ALL = re.compile(rb"^__all__\s*\+?=\s*[\[(][^\])=]*[\])]", re.MULTILINE)
+_ALL = re.compile(rb"__all__(?<![^\n]__all__)\s*\+?=\s*[\[(][^\])=]*[\])]")  # no `^`, which is tried everywhere
 _LEAST = 40  # bytes of a method that does something
 _COMMENT = re.compile(rb"#[^\n]*")
 _WORDS = bytes(c if chr(c).isalnum() or c in b"_." or c > 127 else ord(" ") for c in range(256))
@@ -249,7 +249,7 @@ def imported_by(sources: Mapping[str, bytes]) -> dict[str, Imported]:
     return found
 
 
-_AS = re.compile(rb" as[ \t]+(\w+)[ \t]*[,)\n#]")  # begins with what can be looked for at once
+_AS = re.compile(rb" as[ \t]+(\w+)[ \t]*[,)\n#]")
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _LONGEST = 80  # bytes of a name
 
@@ -257,10 +257,13 @@ _LONGEST = 80  # bytes of a name
 def aliases(source: bytes) -> dict[bytes, bytes]:
     """What a file calls what it imports under another name: `boxes as box_ops`."""
     found: dict[bytes, bytes] = {}
-    for alias in _AS.finditer(source):
-        near = source[max(alias.start() - _LONGEST, 0) : alias.start()].rstrip(b" \t")
-        if name := near[len(near.rstrip(_LETTERS)) :]:
+    at = source.find(b" as ")  # by the pattern alone every space would be looked at
+    while at >= 0:
+        alias = _AS.match(source, at)
+        near = source[max(at - _LONGEST, 0) : at].rstrip(b" \t")
+        if alias is not None and (name := near[len(near.rstrip(_LETTERS)) :]):
             found[alias[1]] = name
+        at = source.find(b" as ", at + 1)
     return found
 
 
