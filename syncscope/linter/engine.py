@@ -183,21 +183,8 @@ def of_python(source: SourceFile, config: Config, named: bool = False) -> Told:
         tracked = project_of(config)
         tree = tracked.parsed(path, source.code).tree
         found = sites(source.code, path, tracked, tree)
-        wide = width(folder_around(path)) if found else 0
-        project = OfProject(
-            own_moves=cache(lambda: has_own_move(tree) or tracked.of_project("<moves>", path)),
-            pins=cache(lambda: tracked.of_project("<pins>", path)),
-            sends=cache(lambda: tracked.of_project("<sends>", path)),
-            own_graphs=cache(lambda: tracked.of_project("<graphs>", path)),
-            needs=cache(lambda: tracked.of_project("<needs>", path)),
-            on_host=cache(lambda: tracked.of_project("<host>", path)),
-            switches_default=cache(lambda: tracked.of_project("<default>", path)),
-            has_others=cache(lambda: tracked.of_project("<others>", path)),
-            gives=lambda parameter: tracked.gives(path, parameter),
-            speaks_of=lambda name: tracked.speaks_of(path, name),
-        )
-        view = View(source.code, found, tree, wide, project, facts_of(tracked))
-        for site, finding in asked(source, found, view, config):
+        view = view_of(source, found, tree, tracked) if found else None  # most files hold nothing that waits
+        for site, finding in asked(source, found, view, config) if view is not None else ():
             said.append(finding)
             here[id(finding)] = site
         if not isinstance(source, Notebook) and (named or shown(path, said, config).findings):
@@ -212,6 +199,24 @@ def of_python(source: SourceFile, config: Config, named: bool = False) -> Told:
         return Told([unparsable(path, SyntaxError(str(error), (path, 1, 1, "")), source)], {})
 
 
+def view_of(source: SourceFile, found: Sequence[Site], tree: ast.Module, tracked: Tracked) -> View:
+    """The file as rules see it that was linted last, and what they may ask of its project, each asked once."""
+    path = source.path
+    project = OfProject(
+        own_moves=cache(lambda: has_own_move(tree) or tracked.of_project("<moves>", path)),
+        pins=cache(lambda: tracked.of_project("<pins>", path)),
+        sends=cache(lambda: tracked.of_project("<sends>", path)),
+        own_graphs=cache(lambda: tracked.of_project("<graphs>", path)),
+        needs=cache(lambda: tracked.of_project("<needs>", path)),
+        on_host=cache(lambda: tracked.of_project("<host>", path)),
+        switches_default=cache(lambda: tracked.of_project("<default>", path)),
+        has_others=cache(lambda: tracked.of_project("<others>", path)),
+        gives=lambda parameter: tracked.gives(path, parameter),
+        speaks_of=lambda name: tracked.speaks_of(path, name),
+    )
+    return View(source.code, found, tree, width(folder_around(path)), project, facts_of(tracked))
+
+
 def too_deep(source: SourceFile) -> Finding:
     """What is said of a file whose expressions take more frames than there are."""
     error = SyntaxError("nested too deeply to be analysed", (source.path, deepest_line(source), 1, ""))
@@ -220,8 +225,6 @@ def too_deep(source: SourceFile) -> Finding:
 
 def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config) -> Iterable[tuple[Site, Finding]]:
     """Each site of a rule that is on, and what the rule says of it."""
-    if not found:  # then the rules need not even be imported
-        return
     rules, claimed = ruleset(config.rules), claimants(config.rules)
     off = config.ignored_in(source.path)
     seen: set[tuple[str, Span]] = set()
