@@ -318,19 +318,21 @@ def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassTe
             ends.setdefault(waiting.pop()[1], line)
         while open_ and open_[-1][0] >= deep:
             open_.pop()
-        if (
-            open_
-            and open_[-1][1]
-            and (block := _block_behind(open_[-1][0]).search(source, open_[-1][3], line)) is not None
-        ):
-            end, deepest = (
-                block.start(),
-                len(block[1].expandtabs()),
-            )  # there that function is over: this stands in that block
-            while waiting and waiting[-1][0] >= deepest:
-                ends.setdefault(waiting.pop()[1], end)
-            while open_ and open_[-1][0] >= deepest:
-                open_.pop()
+        if open_ and open_[-1][1]:
+            around, inside, within, looked = open_[-1]
+            block = _block_behind(around).search(source, looked, line + 1)
+            open_[-1] = (
+                around,
+                inside,
+                within,
+                line,
+            )  # what was looked through is not looked through for the next one again
+            if block is not None:  # that function was over before: this stands in the block behind it
+                deepest = len(block[1].expandtabs())
+                while waiting and waiting[-1][0] >= deepest:
+                    ends.setdefault(waiting.pop()[1], block.start())
+                while open_ and open_[-1][0] >= deepest:
+                    open_.pop()
         name = match[1].decode()
         if match.re is _LAMBDA:
             end = source.find(b"\n", match.end())
