@@ -56,10 +56,19 @@ def is_given(path: str, key: str) -> bool:
 
 def _texts(root: str, path: str) -> Iterator[bytes]:
     """The project's files of Python, or the file itself where that is in none; those of tests ask for everything once."""
-    for each in sources(root) or (path,):
-        folders = os.path.dirname(os.path.relpath(each, root or os.path.dirname(path))).split(os.sep)
-        if each == path or not ({"test", "tests"} & {*folders} or TEST_FILE.search(Path(each).stem)):
-            yield content(each)
+    own = (path,) if path in (sources(root) or (path,)) else ()
+    yield from map(content, (*own, *(each for each in _untested(root) if each != path)))
+
+
+@of_texts
+def _untested(root: str) -> tuple[str, ...]:
+    """The project's files but for those of tests: asked for each parameter."""
+    return tuple(
+        each
+        for each in sources(root)
+        if not {"test", "tests"} & {*os.path.dirname(os.path.relpath(each, root)).split(os.sep)}
+        if not TEST_FILE.search(Path(each).stem)
+    )
 
 
 @of_texts
