@@ -48,17 +48,20 @@ def untrained(root: Path, sources: dict[str, bytes], aside: Collection[str]) -> 
 
 
 def offers(root: Path, sources: Mapping[str, bytes]) -> bool:
-    """Whether this is a library: it is to be installed, or in no project, and the outermost of its packages offer what others
-    may build."""
+    """Whether this is a library: it is to be installed, or in no project, and the outermost of its packages, or those directly
+    below one, offer what others may build: `pythae/__init__.py` is empty, `pythae/models/__init__.py` has all of its models."""
     if not (folders.is_library(root) or folders.stands_alone(root)):
         return False
-    outermost = (
-        (os.path.basename(folder), sources[path])
-        for path in sources
-        if (folder := os.path.dirname(path)) and os.path.basename(path) == "__init__.py"
-        if os.path.join(os.path.dirname(folder), "__init__.py") not in sources
+    packages = {
+        os.path.dirname(path): source for path, source in sources.items() if os.path.basename(path) == "__init__.py"
+    }
+    above = {folder: os.path.dirname(folder) for folder in packages}
+    outermost = {folder for folder in packages if above[folder] not in packages}
+    return any(
+        folders.offers(os.path.basename(folder), source)
+        for folder, source in packages.items()
+        if folder in outermost or above[folder] in outermost
     )
-    return any(folders.offers(name, source) for name, source in outermost)
 
 
 def _built(program: TrainingProgram, aside: Collection[str]) -> Built | None:

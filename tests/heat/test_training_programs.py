@@ -187,11 +187,22 @@ def test_what_a_table_holds_is_used_where_the_table_is(tmp_path: Path) -> None:
     assert heat_of("functions", TABLES, tmp_path)
 
 
-@pytest.mark.parametrize(("init", "hot"), [("from .layers import Pooled, Scaled\n", True), ("", False)])
-def test_a_package_in_no_project_is_for_others_where_it_offers_something(tmp_path: Path, init: str, hot: bool) -> None:
+@pytest.mark.parametrize(
+    ("outer", "inner", "hot"),
+    [
+        ("from .nn.layers import Pooled, Scaled\n", "", True),
+        ("", "from .layers import Pooled, Scaled\n", True),
+        ("", "", False),
+    ],
+    ids=["by itself", "by a package in it", "nowhere"],
+)
+def test_a_package_in_no_project_is_for_others_where_it_offers_something(
+    tmp_path: Path, outer: str, inner: str, hot: bool
+) -> None:
     files = {
-        "__init__": init,
-        "layers": """
+        "__init__": outer,
+        "nn/__init__": inner,
+        "nn/layers": """
             import torch
 
             class Pooled(torch.nn.Module):
@@ -203,7 +214,7 @@ def test_a_package_in_no_project_is_for_others_where_it_offers_something(tmp_pat
                     return x * 2
         """,
         "fit": """
-            from .layers import Scaled
+            from .nn.layers import Scaled
 
             def fit(loader, optimizer):
                 model = Scaled()
@@ -213,10 +224,10 @@ def test_a_package_in_no_project_is_for_others_where_it_offers_something(tmp_pat
         """,
     }
     folder = tmp_path / "pooling"
-    folder.mkdir()
+    (folder / "nn").mkdir(parents=True)
     for name, text in files.items():
         (folder / f"{name}.py").write_text(textwrap.dedent(text))
-    layers = folder / "layers.py"
+    layers = folder / "nn" / "layers.py"
     assert [site.hot for site in sites(layers.read_bytes(), str(layers), Project())] == [hot]
 
 
