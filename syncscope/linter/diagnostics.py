@@ -81,7 +81,7 @@ def unused_allow(source: SourceFile, comment: suppressions.Comment, known: Colle
 def _unused(source: SourceFile, comment: suppressions.Comment, known: Collection[str]) -> tuple[str, Fix | None]:
     """What is wrong with a suppression that silences nothing, and what mends that; None where somebody meant it."""
     if comment.strange:
-        said = f"`syncscope: {comment.strange}` silences nothing: did you mean `allow`?"
+        said = f"`syncscope: {comment.strange}` silences nothing: did you mean `{comment.meant}`?"
         return said, suppressions.allowing(source.code, comment)
     if comment.rules == suppressions.NO_RULE:
         return (

@@ -130,12 +130,12 @@ def check_source(source: SourceFile, config: Config, apart: bool = False, named:
         try:
             programs = opencl.programs(source)
             said = [*said, *opencl.findings(source, programs, config)]
-            comments = opencl.comments(source, programs)
+            comments = opencl.comments(source, programs, selectable(config.rules))
         except RecursionError:
             said = [*said, too_deep(source)]
     families = partial(family_slug, folders=config.rules)
     if not isinstance(source, CFile):
-        comments = [*suppressions.comments(source, {f.rule for f in said}), *comments]
+        comments = [*suppressions.comments(source, {f.rule for f in said}, selectable(config.rules)), *comments]
     stand, silent, unused = suppressions.apply(said, comments, families)
     on = [f for f in stand if config.wants(f.rule, families)]
     result = shown(source.path, on, config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from syncscope import opencl_c
@@ -173,8 +173,9 @@ def unread(source: SourceFile, one: Unit) -> Iterator[Finding]:
             yield replace(unreadable, confidence=1, severity="note") if one.has_holes else unreadable
 
 
-def comments(source: SourceFile, held: Programs) -> list[Comment]:
-    """The `// syncscope: allow[...]` of a file's programs, and of the C or C++ around them."""
+def comments(source: SourceFile, held: Programs, known: Collection[str]) -> list[Comment]:
+    """The `// syncscope: allow[...]` of a file's programs, and of the C or C++ around them. `known` are the names that want
+    brackets."""
     listed = []
     around = [held.around] if isinstance(held.around, Unit) else []
     for each in (*held.units, *around):
@@ -195,9 +196,11 @@ def comments(source: SourceFile, held: Programs) -> list[Comment]:
             here = source.position(each.start + start)[0]
             shift = source.position(each.start)[0] - 1
             names = suppressions.named(None if match["rules"] is None else match["rules"].decode())
-            strange = "" if word == "allow" else word
+            said = ("" if word == "allow" else word, "allow")
+            if word == "allow" and match["rules"] is None:
+                said = suppressions.unbracketed(each.original[match.end("word") : match.end("reason")].decode(), known)
             span = Span(each.start + start, each.start + start + len(match[0].rstrip()))
-            listed.append(Comment(min(first + shift, here), max(last + shift, here), names, span, True, strange))
+            listed.append(Comment(min(first + shift, here), max(last + shift, here), names, span, True, *said))
     return listed
 
 

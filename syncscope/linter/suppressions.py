@@ -16,15 +16,22 @@ import tokenize
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from syncscope.linter.config import names_one
 from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Edit, Finding, Fix, Safety
 from syncscope.model.source import Span
 
-ALLOW = re.compile(r"#\s*syncscope:\s*allow\b(?:\s*\[(?P<rules>[^\]#]*)\])?(?P<reason>[^#]*)")
-STRANGE = re.compile(r"#\s*syncscope:\s*(?P<word>(?!allow\b)[A-Za-z][\w-]*)\s*(?:\[(?P<rules>[^\]#]*)\]|(?=#|$))")
+ALLOW = re.compile(r"#\s*syncscope:\s*allow(?![\w-])(?:\s*\[(?P<rules>[^\]#]*)\])?(?P<reason>[^#]*)")
+STRANGE = re.compile(
+    r"#\s*syncscope:\s*(?P<word>(?!allow(?![\w-]))[A-Za-z][\w-]*)\s*(?:\[(?P<rules>[^\]#]*)\]|(?=#|$))"
+)
 """What is written as an `allow`, and says another word: prose goes on behind its first."""
+OTHER_BRACKETS = re.compile(
+    r"(?:\s*(?P<square>\[)|(?P<round>[({<])|\s*:)?\s*(?P<names>[\w-]+(?:\s*,\s*[\w-]+)*)?\s*[)}>\]]?"
+)
+"""What stands behind an `allow` whose square brackets are missing, or do not close."""
 NOQA = re.compile(r"#\s*noqa(?P<rules>[ \t]*:[ \t]*[\w-]+(?:[ \t,]+[\w-]+)*)?", re.IGNORECASE)
 FOR_TOOLS = re.compile(  # what may stand before a bare `noqa` in its comment
     r"(#\s*(type:|noqa|pylint:|pragma:|pyright:|mypy:|ruff:|fmt:|isort:|nosec|syncscope:)[^#]*)*", re.IGNORECASE
@@ -52,7 +59,8 @@ class Comment:
     rules: frozenset[str]
     span: Span
     ours: bool  # an `allow`: we may call it unused
-    strange: str = ""  # the word that stands in place of `allow`: then it silences nothing
+    strange: str = ""  # what stands in place of an `allow`: then it silences nothing
+    meant: str = "allow"  # and what was meant by it
 
 
 def ours(code: bytes) -> bool:
@@ -60,9 +68,9 @@ def ours(code: bytes) -> bool:
     return b"syncscope:" in code
 
 
-def comments(source: SourceFile, rules: Collection[str] | None = None) -> list[Comment]:
+def comments(source: SourceFile, rules: Collection[str] | None = None, known: Collection[str] = ()) -> list[Comment]:
     """The suppressions of a file. It is tokenised only where its text looks as if there were an `allow`, or a `noqa` for one of
-    these rules; None: for any."""
+    these rules; None: for any. `known` are the names that want brackets behind an `allow`."""
     code = source.code
     if b"syncscope:" not in code and not _silences(code.decode(), rules):
         return []
@@ -82,9 +90,25 @@ def comments(source: SourceFile, rules: Collection[str] | None = None) -> list[C
                     continue
                 end = start + len(match[0].rstrip().encode())
                 first, last = lines[number] if number < len(lines) else (line, line)
-                word = match["word"] if pattern is STRANGE else ""
-                found.append(Comment(min(first, line), last, _named(match), Span(start, end), ours, word))
+                said = (match["word"], "allow") if pattern is STRANGE else ("", "allow")
+                if pattern is ALLOW and match["rules"] is None:
+                    said = unbracketed(text[match.start() : match.end()].partition("allow")[2], known)
+                found.append(Comment(min(first, line), last, _named(match), Span(start, end), ours, *said))
     return found
+
+
+def unbracketed(behind: str, known: Collection[str]) -> tuple[str, str]:
+    """An `allow` that names rules without square brackets around them, by what stands behind it, and what it means; of any
+    other ("", "allow"). It would be heard as one of every rule, with the names for its reason."""
+    match = OTHER_BRACKETS.match(behind)
+    assert match is not None
+    names = re.findall(r"[\w-]+", match["names"] or "")
+    of_rules = [*takewhile(known.__contains__, names)]
+    if not (of_rules or match["square"] or match["round"]):
+        return "", "allow"
+    meant = names if match["round"] else of_rules or names[:1]
+    end = match.end() if meant == names else behind.index(meant[-1]) + len(meant[-1])
+    return f"allow{behind[:end].rstrip()}", f"allow[{', '.join(meant)}]" if meant else "allow"
 
 
 def _silences(text: str, rules: Collection[str] | None) -> bool:
@@ -205,10 +229,10 @@ def renaming(code: bytes, comment: Comment, rule: str, meant: str) -> Fix:
 
 
 def allowing(code: bytes, comment: Comment) -> Fix:
-    """Say `allow` where another word stands."""
+    """Say what was meant where something else than an `allow` stands."""
     start = code.index(comment.strange.encode(), code.index(b":", comment.span.start))
-    edit = Edit(Span(start, start + len(comment.strange.encode())), "allow")
-    return Fix("say allow", (edit,), Safety.UNSAFE, ("what it names is silent here",))
+    edit = Edit(Span(start, start + len(comment.strange.encode())), comment.meant)
+    return Fix(f"say {comment.meant}", (edit,), Safety.UNSAFE, ("what it names is silent here",))
 
 
 def additions(source: SourceFile, by_line: Mapping[int, Sequence[str]], reason: str) -> list[Edit]:

@@ -274,6 +274,36 @@ def test_another_word_than_allow_is_told_with_the_fix_that_says_it(door, word):
     assert door("lint").lines == []
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("allow(copy)", "allow[copy]"),
+        ("allow: copy", "allow[copy]"),
+        ("allow copy", "allow[copy]"),
+        ("allow[host-read", "allow[host-read]"),
+        ("allow[host-read once a step", "allow[host-read] once a step"),
+        ("allow host-read, nonzero once a step", "allow[host-read, nonzero] once a step"),
+        ("allow(host_read) logged", "allow[host_read] logged"),
+        ("allow-me", "allow"),
+        ("allow[", "allow"),
+    ],
+)
+def test_an_allow_without_its_square_brackets_is_not_heard_as_one_of_every_rule(door, written, meant):
+    path = door.write("train.py", commented(f"# syncscope: {written}"))
+    assert door("lint").lines == [("train.py", 11, "host-read"), ("train.py", 11, "unused-allow")]
+    door("lint", "--fix", "--unsafe-fixes", "--select", "unused-allow")
+    assert f"# syncscope: {meant}\n" in path.read_text()
+    door.write("a.cl", LOOP.replace("old != assumed);", f"old != assumed);  // syncscope: {written}"))
+    ran = door("lint", "a.cl")
+    assert {rule for _, _, rule in ran.lines} >= {"float-compare-and-swap", "unused-allow"}
+
+
+@pytest.mark.parametrize("reason", ["", " once a step", ": once a step", " (once a step)", ", since it is logged"])
+def test_an_allow_of_every_rule_has_a_reason_in_any_words(door, reason):
+    door.write("train.py", commented(f"# syncscope: allow{reason}"))
+    assert door("lint").lines == []
+
+
 def test_prose_and_other_tools_speak_of_us_without_being_told_of(door):
     for comment in ("# syncscope: see docs/lint.md", "# see syncscope: the docs", "# syncscope: none of it"):
         door.write("train.py", commented(comment))
