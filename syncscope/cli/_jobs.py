@@ -52,6 +52,15 @@ def numbers(paths: Sequence[str]) -> dict[str, int]:
     return {path: told[0] for path in paths if (told := _rank(path)) is not None}
 
 
+def worlds(paths: Sequence[str]) -> dict[int, dict[str, int]]:
+    """By how many ranks their job has: those of these files that are one of several, and which, as far as they say so."""
+    found: dict[int, dict[str, int]] = {}
+    for path in paths:
+        if (told := _rank(path)) is not None:
+            found.setdefault(told[1], {})[path] = told[0]
+    return found
+
+
 def _made(path: str) -> tuple[int, str]:
     """When a trace was made: by its name, else by its file."""
     found = WHEN.search(path)

@@ -122,7 +122,7 @@ def command(
 
     from syncscope import api
     from syncscope.analysis.measured import with_measured
-    from syncscope.cli import _gate, _held_jobs, _jobs, _left_behind, _traces
+    from syncscope.cli import _expected, _gate, _held_jobs, _jobs, _left_behind, _ranks_alone, _traces
     from syncscope.cli._delivery import Delivery, Undelivered
     from syncscope.cli._lean import return_large_arrays
     from syncscope.cli._measured import measured
@@ -175,6 +175,8 @@ def command(
         if findings:
             to.take(job.known.limits_as_report(limits_apart), job.name)
     of_jobs = {path for job in held for path in job.paths}
+    of_none = [path for path in paths if path not in of_jobs and path not in files]
+    gone = _ranks_alone.not_all(of_none) if asked else {}
     for path in _one_by_one(paths) if to.waits else paths:
         try:
             report = read(path, source, steps, not no_price, most, pinned)
@@ -185,7 +187,7 @@ def command(
             of = f"{visible(path)}: " if len(paths) > 1 or codes else ""
             alone = path not in of_jobs
             given = list(_gate.limits(report, max_reads_per_step, max_price, pinned)) if alone else []
-            given = [replace(limit, of=of) for limit in given]
+            given = [replace(limit, of=of) for limit in _expected.of_all_ranks(given, gone.get(path), None)]
             missing = None if any(limit.error for limit in given) else _not_whole(report, path)
             if findings:
                 said.told(path, _why_nothing_was_linted(report, source))
