@@ -27,7 +27,8 @@ LEAST = {word: CONFIDENCE.index(word) for word in CONFIDENCE}
 BACKENDS = ("ocl",)
 """Those that have rules of their own."""
 
-BUILT_IN = ("syntax-error", "unused-allow")
+NOT_LINTED = "syntax-error"
+BUILT_IN = (NOT_LINTED, "unused-allow")
 """What the engine itself reports; named like rules wherever rules are named."""
 
 
@@ -56,10 +57,10 @@ class Config:
     src: tuple[str, ...] = ()  # where the project's own imports are looked up
 
     def wants(self, rule: str, families: Callable[[str], str] = lambda _: "") -> bool:
-        """Whether this rule is on; names may be those of whole families, and ALL."""
-        return (not self.select or names_one(self.select, rule, families)) and not names_one(
-            self.ignore, rule, families
-        )
+        """Whether this rule is on; names may be those of whole families, and ALL. What says that a file was not linted is on
+        whatever is selected: of such a file no rule knows anything."""
+        selected = not self.select or rule == NOT_LINTED or names_one(self.select, rule, families)
+        return selected and not names_one(self.ignore, rule, families)
 
     def asks(self, rule: str, path: str, families: Callable[[str], str]) -> bool:
         """Whether this rule is on in this file."""

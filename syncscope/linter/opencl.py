@@ -7,11 +7,13 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 
 from syncscope import opencl_c
 from syncscope.codemod.text import Text
 from syncscope.linter import suppressions
-from syncscope.linter.config import Config, names_one
+from syncscope.linter.config import NOT_LINTED, Config, names_one
 from syncscope.linter.diagnostics import unparsable
 from syncscope.linter.identity import of_lines, of_words, words_around
 from syncscope.linter.rulesets import family_slug
@@ -87,12 +89,10 @@ def programs(source: SourceFile) -> Programs:
 
 def findings(source: SourceFile, held: Programs, config: Config) -> Iterator[Finding]:
     """What the rules that are on say of the programs of a file."""
-    off = config.ignored_in(source.path)
-    on = {
-        name: rule for name, rule in builtin().items() if not names_one(off, name, lambda each: family_slug(each, ()))
-    }
-    missed = [finding for each in held.units for finding in unread(source, each)]
-    yield from missed[:1]
+    families, off = partial(family_slug, folders=()), config.ignored_in(source.path)
+    on = {name: rule for name, rule in builtin().items() if not names_one(off, name, families)}
+    if NOT_LINTED in config.select or any(config.wants(name, families) for name in on):
+        yield from islice((finding for each in held.units for finding in unread(source, each)), 1)
     programs = [KernelProgram(each) for each in held.units]
     if held.host is not None:
         held.host.kernels = programs

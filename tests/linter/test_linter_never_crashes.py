@@ -47,6 +47,17 @@ def test_what_is_no_python_is_a_finding_with_its_line(door, code, line, said):
     assert door("lint", "--ignore", "syntax-error").lines == [("good.py", 11, "host-read")]
 
 
+def test_what_is_no_python_is_told_whatever_is_selected(door):
+    door.write("bad.py", "import torch\nx = (\n")
+    door.write("bad.ipynb", "{")
+    door.write("bad.cl", "__kernel void one(__global int *x) { @ # $ ^ ( }\n")
+    ran = door("lint", "--select", "host-read,copy", "bad.py", "bad.ipynb", "bad.cl")
+    assert (ran.code, {rule for _, _, rule in ran.lines}) == (1, {"syntax-error"})
+    assert {path for path, _, _ in ran.lines} == {"bad.py", "bad.ipynb"}, "no rule of OpenCL C was asked"
+    assert {path for path, _, _ in door("lint", "--select", "kernel", "bad.cl").lines} == {"bad.cl"}
+    assert door("lint", "--select", "host-read", "--ignore", "syntax-error", "bad.py").code == 0
+
+
 def test_bad_files_without_torch_are_none_of_our_business(door):
     door.write("bad.py", "print 'x'\n")
     assert door("lint").code == 0
