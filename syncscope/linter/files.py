@@ -37,12 +37,16 @@ class Ignore:
 
 
 def find(
-    paths: Iterable[str], config_of: Callable[[str], Config], unreadable: Callable[[str, str], None]
+    paths: Iterable[str],
+    config_of: Callable[[str], Config],
+    unreadable: Callable[[str, str], None],
+    linked: Callable[[str], None] = lambda _: None,
 ) -> Iterator[str]:
     """The files, each once, in the order of the paths and by name below them. What is named itself is left out only where the
     configuration says `force-exclude`.
 
-    `config_of` gives the configuration of a folder (absolute path), `unreadable` is told of what cannot be listed: path, why.
+    `config_of` gives the configuration of a folder (absolute path), `unreadable` is told of what cannot be listed: path, why;
+    `linked` of the links to folders that are not followed.
 
     Raises:
         UserError: a path that is not there, a glob that matches nothing.
@@ -51,7 +55,7 @@ def find(
     folders: dict[str, str] = {}  # without links: asked once for each, as every part of a path costs a call
     for path in expanded(paths):
         if os.path.isdir(path):
-            found: Iterable[str] = walk(path, config_of, unreadable)
+            found: Iterable[str] = walk(path, config_of, unreadable, linked)
         else:
             absolute = os.path.join(folder_around(path), os.path.basename(path))
             config = config_of(os.path.dirname(absolute))
@@ -97,14 +101,19 @@ def is_code(path: str) -> bool:
     return first.startswith(b"#!") and b"python" in first
 
 
-def walk(folder: str, config_of: Callable[[str], Config], unreadable: Callable[[str, str], None]) -> Iterator[str]:
+def walk(
+    folder: str,
+    config_of: Callable[[str], Config],
+    unreadable: Callable[[str, str], None],
+    linked: Callable[[str], None],
+) -> Iterator[str]:
     """The files below a folder that may hold something. Links to folders are not followed, so that no loop can form."""
     absolute = located(folder)
     config = config_of(absolute)
     above = list(ignores_above(absolute)) if config.respect_gitignore else []
     if any(ignored(parent, True, above) for parent in (absolute, *parents(absolute, above))):
         return
-    yield from _walk(folder, absolute, config_of, unreadable, above)
+    yield from _walk(folder, absolute, config_of, unreadable, linked, above)
 
 
 def _walk(
@@ -112,6 +121,7 @@ def _walk(
     absolute: str,
     config_of: Callable[[str], Config],
     unreadable: Callable[[str, str], None],
+    linked: Callable[[str], None],
     above: list[Ignore],
 ) -> Iterator[str]:
     stack = [(folder, absolute, above)]
@@ -131,7 +141,8 @@ def _walk(
             above = [*above, *ignore(absolute, os.path.join(absolute, ".gitignore"))]
         below = []
         for entry in entries:
-            is_folder = entry.is_dir(follow_symlinks=False)
+            is_linked = entry.is_symlink() and os.path.isdir(os.path.join(folder, entry.name))
+            is_folder = is_linked or entry.is_dir(follow_symlinks=False)
             if not is_folder and not entry.name.endswith(SUFFIXES):
                 continue
             path = os.path.join(absolute, entry.name)
@@ -141,7 +152,9 @@ def _walk(
                 or excluded(path, is_folder, config)
             ):
                 continue
-            if is_folder:
+            if is_linked:
+                linked(os.path.normpath(os.path.join(folder, entry.name)))
+            elif is_folder:
                 below.append((os.path.join(folder, entry.name), path, above))
             elif os.path.isfile(path):  # `entry.is_file` raises where links go in circles
                 yield os.path.normpath(os.path.join(folder, entry.name))

@@ -65,6 +65,9 @@ class Files:
     problems: list[str] = field(default_factory=list)
     # files that were named, and are called like nothing that is linted
     strange: list[str] = field(default_factory=list)
+    linked: list[str] = field(
+        default_factory=list
+    )  # links to folders that are not followed, and hold what is not linted
     must_hold_some: bool = False  # somebody named them, and would take silence for there being no findings
 
     def config(self, path: str) -> Config:
@@ -98,7 +101,9 @@ class Files:
         def unreadable(path: str, why: str) -> None:
             self.problems.append(f"{path}: {why}")
 
-        every = list(find(self.paths, config, unreadable))
+        linked: list[str] = []
+        every = list(find(self.paths, config, unreadable, linked.append))
+        self.linked = _elsewhere(linked, self.paths)
         strange = {path for path in every if not is_code(path)}
         self.strange, found = sorted(strange), [path for path in every if path not in strange]
         if self.strange and not found:
@@ -110,6 +115,13 @@ class Files:
             )
         known, named = self.first.baseline, set(self.paths)
         return [Job(path, config(folder_around(path)), allowed, known, named=path in named) for path in found]
+
+
+def _elsewhere(linked: Sequence[str], named: Iterable[str]) -> list[str]:
+    """The links that lead to what lies below no folder that was named."""
+    folders = {os.path.realpath(path) for path in named} if linked else set()
+    leads = {path: os.path.realpath(path) for path in linked}
+    return [path for path in linked if folders.isdisjoint([leads[path], *map(str, Path(leads[path]).parents)])]
 
 
 @any_code()

@@ -22,6 +22,7 @@ def summary(linted: Linted, *, fixed: bool, unsafe: bool, dry: bool) -> Iterator
     yield from command.made()
     yield command.found()
     yield from command.unread()
+    yield from command.linked()
     yield from command.also()
     fixes = [(finding.fix.tier, more) for _, finding, more in linted.fixes() if finding.fix]
     offered = Counter(safety for safety, _ in fixes)
@@ -92,6 +93,16 @@ class _Command:
         """How many files speak of nothing that waits."""
         if unread := sum(one.checked.unread for one in self.linted.done):
             yield f"not read: {plural(unread, 'file')} that name{'s' * (unread == 1)} neither torch nor OpenCL"
+
+    def linked(self) -> Iterator[str]:
+        """Which links to folders were not followed."""
+        if linked := self.linted.files.linked:
+            more = (
+                f" and {len(linked) - 1} more, which are links to folders"
+                if len(linked) > 1
+                else ", a link to a folder"
+            )
+            yield f"not followed: {linked[0]}{more}; name it to lint it, or `exclude` it"
 
     def also(self) -> Iterator[str]:
         """How much more waits in a step, which no fix is worth."""

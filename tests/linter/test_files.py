@@ -75,6 +75,22 @@ def test_loops_of_links_end(door):
     assert linted(door) == ["pkg/a.py"]
 
 
+def test_a_linked_folder_that_is_left_out_is_named(door):
+    door.write("src/a.py", "import torch\n")
+    door.write("elsewhere/waits.py", READS)
+    (door.folder / "src/models").symlink_to(door.folder / "elsewhere", target_is_directory=True)
+    ran = door("lint", "src")
+    assert (ran.code, ran.lines) == (0, [])
+    assert "not followed: src/models, a link to a folder; name it to lint it, or `exclude` it" in ran.err
+    assert linted(door, "src", "src/models") == ["src/models/waits.py"]
+    for said in (["src", "src/models"], ["src", "elsewhere"], ["."]):
+        assert "not followed" not in door("lint", *said).err, "what it leads to is linted"
+    (door.folder / "src/more").symlink_to(door.folder / "elsewhere", target_is_directory=True)
+    assert "not followed: src/models and 1 more, which are links to folders;" in door("lint", "src").err
+    door.write("pyproject.toml", '[tool.syncscope.lint]\nexclude = ["src/mo*"]\n')
+    assert "not followed" not in door("lint", "src").err
+
+
 def test_a_file_that_cannot_be_read_is_named_and_the_others_are_linted(door, monkeypatch):
     door.write("a.py", READS)
     (door.folder / "dangling.py").symlink_to("nothing.py")
