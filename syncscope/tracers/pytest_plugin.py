@@ -50,6 +50,7 @@ def sync_trace(request: pytest.FixtureRequest) -> Iterator[Watch]:
 
     with watch(dry=None) as found:
         found.leave_out(TELLING)
+        found.take_all()
         request.node.stash[_WATCH] = found
         yield found
 
@@ -85,23 +86,27 @@ def _names(item: pytest.Item) -> list[str]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Counts around the test's own code, and fails it where it read too often."""
-    mark = pyfuncitem.get_closest_marker("max_syncs")
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Counts around the test's own code, and fails it where it read too often: on whatever thread or task, as one test at a
+    time runs in a process. Around whatever test: one of `unittest` is called by its case, with `setUp` and `tearDown`."""
+    mark = item.get_closest_marker("max_syncs")
     if mark is None:
         return (yield)
     if mark.kwargs or len(mark.args) != 1 or type(mark.args[0]) is not int or mark.args[0] < 0:
         wanted = "max_syncs takes one number, 0 or more: @pytest.mark.max_syncs(2)"
-        pytest.fail(f"{pyfuncitem.nodeid}: {wanted}", pytrace=False)
+        pytest.fail(f"{item.nodeid}: {wanted}", pytrace=False)
     from syncscope.tracers import dry_run, guard
     from syncscope.tracers.watch import watch
 
     dry, before = not guard.has_device(), dry_run.counted()
     with watch(dry=None) as found:
         found.leave_out(TELLING)
+        found.take_all()
         result = yield
+    if getattr(item, "_excinfo", None):  # where pytest keeps what a case of `unittest` failed or was skipped by
+        return result
     if dry and dry_run.counted() == before:
-        pyfuncitem.warn(pytest.PytestWarning(NOTHING))
+        item.warn(pytest.PytestWarning(NOTHING))
     if found.count > mark.args[0]:
         places = (line.place for line in found.lines if line.place)
         named = [*dict.fromkeys(f"{os.path.relpath(place.path)}:{place.line}" for place in places)][:MOST]
@@ -112,7 +117,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
             else ""
         )
         most = f"at most {mark.args[0]} {'is' if mark.args[0] == 1 else 'are'} allowed"
-        said = f"{_syncs(found.count)}, {most}:\n{_told(found, pyfuncitem.config)}{hint}"
+        said = f"{_syncs(found.count)}, {most}:\n{_told(found, item.config)}{hint}"
         pytest.fail(said, pytrace=False)
     return result
 

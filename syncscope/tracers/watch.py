@@ -50,16 +50,23 @@ class Watch:
         self._totals: dict[tuple[str, places.Seen], list[int]] = {}
         self._lock = threading.Lock()
         self._thread = threading.get_native_id()
+        self._everywhere = False
 
     def leave_out(self, files: tuple[str, ...]) -> None:
         """Counts nothing from now on that files read in whose names one of these stands."""
         self._beside = files
 
+    def take_all(self) -> None:
+        """Counts from now on the reads of every thread and task of the process."""
+        self._everywhere = True
+
     def is_meant(self, record: Record) -> bool:
-        """Whether a read is of the thread and task that watch, or of a thread of autograd that works for them."""
+        """Whether a read is of the thread and task that watch, or of a thread of autograd that works for them; or of any."""
         spot = record.seen.inner or record.seen.library
         if spot is not None and any(part in spot.code.co_filename for part in self._beside):
             return False
+        if self._everywhere:
+            return True
         if record.thread == self._thread:
             return self in _watching.get()
         return record.thread not in {thread.native_id for thread in threading.enumerate()}
