@@ -11,7 +11,7 @@ from syncscope.linter import engine, own_rules
 from syncscope.linter.config import Config, nowhere
 from syncscope.linter.files import excluded
 from syncscope.linter.known_before import SinceRevision
-from syncscope.linter.named_rules import check_names
+from syncscope.linter.named_rules import check_names, check_some
 from syncscope.linter.rulesets import broken
 from syncscope.linter.run import STRANGE, Done, Files, Job, mended, run
 from syncscope.linter.session import Linted
@@ -37,6 +37,7 @@ def gather(
     jobs = files.jobs(safeties)
     configs = dict.fromkeys([files.first, *(job.config for job in jobs)])
     check_names(configs)
+    check_some({job.config for job in jobs})
     apart: tuple[str, ...] = ()
     if revision is None:
         done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
@@ -74,6 +75,7 @@ def stdin(raw: bytes, name: str, files: Files, safeties: Sequence[Safety]) -> Li
     """Lint one file's content, given by another program."""
     job = Job(name, files.config(name), frozenset(safeties), files.first.baseline, named=True)
     check_names([job.config])
+    check_some([job.config])
     one = mended(job, raw)
     one = one if one.mended else Done(one.checked, None, raw)
     linted = Linted(

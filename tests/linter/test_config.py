@@ -225,6 +225,26 @@ def test_what_the_functions_call_that_are_hot_is_as_if_a_step_called_it(door, ho
     assert told == (["10", "17"] if hot else [])
 
 
+@pytest.mark.parametrize(
+    "said",
+    [["--select", "copy", "--ignore", "copy"], ["--select", "host-read", "--ignore", "ALL"], ["--ignore", "ALL"]],
+)
+def test_a_gate_on_no_rule_does_not_pass(door, said):
+    door.write("train.py", READS)
+    for ran in (door("lint", *said), door("lint", *said, "-", stdin=READS)):
+        assert (ran.code, "no rule is on" in ran.err) == (2, True)
+    assert door("lint", "--select", "syntax-error", "--ignore", "copy").code == 0
+    assert door("lint", "--select", "unused-allow").code == 0
+
+
+def test_one_folder_of_several_may_have_no_rule_on(door):
+    door.write("pkg/train.py", READS)
+    door.write("old/train.py", READS)
+    door.write("old/pyproject.toml", table('ignore = ["ALL"]'))
+    assert door("lint").lines == [("pkg/train.py", 11, "host-read")]
+    assert door("lint", "old").code == 2
+
+
 @pytest.mark.parametrize("name", ["ALL", "data-dependent-shape"])
 def test_per_file_ignores_take_families_and_all(door, name):
     door.write("pyproject.toml", table(f'per-file-ignores = {{"tests/**" = ["{name}"]}}'))
