@@ -47,7 +47,7 @@ def command(name: str | None, everything: bool) -> int:
     """
     from syncscope import discover
     from syncscope.linter.config import Configs
-    from syncscope.linter.rulesets import pages
+    from syncscope.linter.rulesets import pages, slug
     from syncscope.linter.trust import refused
 
     if everything and name:
@@ -56,12 +56,12 @@ def command(name: str | None, everything: bool) -> int:
     for line in refused(config.refused):
         echo(visible(line), err=True)
     rules = pages(config.rules)
-    families = {family.replace(" ", "-"): members for family, members in by_family(rules).items()}
+    families = {slug(family, rules): members for family, members in by_family(rules).items()}
     if everything:
         echo(reference(rules), nl=False)
     elif name is None:
         echo(listing(rules), nl=False)
-    elif name in families and name not in rules:  # one of them is called as its family is
+    elif name in families:
         echo(listing({rule: rules[rule] for rule in families[name]}).partition("\n\n")[0])
     elif name in BUILT_IN:
         echo(BUILT_IN[name])
@@ -107,9 +107,11 @@ def listing(rules: dict[str, Paged]) -> str:
 
 def reference(rules: dict[str, Paged]) -> str:
     """All rules as one Markdown page."""
+    from syncscope.linter.rulesets import slug
+
     pieces = [INTRODUCTION]
     for family, members in by_family(rules).items():
-        pieces.append(f"\n## {family.capitalize()} (`{family.replace(' ', '-')}`)\n\n")
+        pieces.append(f"\n## {family.capitalize()} (`{slug(family, rules)}`)\n\n")
         pieces.append("| rule | what | fix |\n| --- | --- | --- |\n")
         pieces += [f"| [{name}](#{name}) | {summary(rules[name])} | {tiers(name, rules[name])} |\n" for name in members]
         pieces += ["\n" + page(name, rules[name], level=3) for name in members]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import cache
 from pathlib import Path
 
@@ -53,4 +54,10 @@ def selectable(folders: tuple[str, ...]) -> tuple[str, ...]:
 def family_slug(name: str, folders: tuple[str, ...]) -> str:
     """The slug of a rule's family, as `select` takes it."""
     rule = ruleset(folders).get(name) or kernel_rules.builtin().get(name)
-    return family(rule).value.replace(" ", "-") if rule else ""
+    return slug(family(rule).value, pages(folders)) if rule else ""
+
+
+def slug(of_family: str, rules: Container[str]) -> str:
+    """How a family is named where rules are: a name that is a rule's means that rule alone, wherever it stands."""
+    said = of_family.replace(" ", "-")
+    return f"{said}-family" if said in rules else said

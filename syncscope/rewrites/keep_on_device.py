@@ -98,7 +98,7 @@ EXAMPLES = (
         def weights(g: torch.Tensor, bins: int, before: torch.Tensor | None):
             count = torch.zeros(bins)
             for i in range(bins):
-                count[i] = (g == i).sum()  # !
+                count[i] = (g == i).sum()
             if before is not None:
                 count = 0.75 * before + 0.25 * count
             filled = (count > 0).sum().item()  # !

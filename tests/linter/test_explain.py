@@ -77,5 +77,6 @@ def test_a_family_lists_its_rules(door):
     listed = [line.split()[0] for line in ran.out.splitlines()[1:]]
     assert "blocking-upload" in listed
     assert "nonzero" not in listed
-    assert door("explain", "host-read").out.startswith("# host-read\n")  # a rule and a family
+    assert door("explain", "host-read").out.startswith("# host-read\n"), "the rule, not its family"
+    assert door("explain", "host-read-family").out.startswith("host read:\n")
     assert door("explain", "--all", "copy").code == 2

@@ -58,6 +58,23 @@ def test_select_and_ignore_take_rules_families_and_all(door):
     assert {rule for _, _, rule in door("lint", "--select", "ALL", "--ignore", "nonzero,unique").lines} == {"host-read"}
 
 
+@pytest.mark.parametrize("by", ["--select", "--ignore", "per-file-ignores"])
+def test_a_rule_that_is_called_as_its_family_is_the_rule_wherever_rules_are_named(door, by):
+    door.write(
+        "train.py", READS.replace("print(loss.item())", "print(loss.item())\n        if loss > 3:\n            break")
+    )
+
+    def found(name):
+        if by.startswith("--"):
+            return {rule for _, _, rule in door("lint", "--all", by, name).lines}
+        door.write("pyproject.toml", f'[tool.syncscope.lint]\nper-file-ignores = {{ "train.py" = ["{name}"] }}\n')
+        return {rule for _, _, rule in door("lint").lines}
+
+    every = {"host-read", "tensor-in-condition"}
+    assert found("host-read") == ({"host-read"} if by == "--select" else {"tensor-in-condition"})
+    assert found("host-read-family") == (every if by == "--select" else set())
+
+
 @pytest.mark.parametrize("option", ["--select", "--ignore"])
 def test_a_misspelt_rule_is_an_error_with_the_nearest_name(door, option):
     ran = door("lint", option, "host-raed")
