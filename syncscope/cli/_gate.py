@@ -95,7 +95,7 @@ def _saving(report: Report, most: float, pinned: float | None) -> Iterator[str]:
         said = f"the syncs likely cost {likely}, and no limit is held to that: {doubted}"
         raise UserError(said, f"{_again(alone)}{COUNT_INSTEAD}")
     if found.low > most:
-        yield f"{_cost(report, alone)}: more than the {100 * most:.2g} % allowed:"
+        yield f"{_cost(report, alone)}: more than the {100 * most:.6g} % allowed:"
         own = [line for line in alone.lines if not line.fallback]
         priced = [(line.answer, line) for line in own if line.answer and (line.answer.share or 0.0) > 0]
         for known, line in sorted(priced, key=lambda p: -(p[0].share or 0.0)):

@@ -79,7 +79,7 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
     if likely > most and found.incomparable:
         raise UserError(f"{said}, and {found.incomparable}", "record both while nothing else runs")
     if low > most:
-        yield f"{said}, more than the {100 * most:.2g} % allowed:"
+        yield f"{said}, more than the {100 * most:.6g} % allowed:"
         yield from _what_is_longer(found)
     elif high > most + ROOM and not _surely_shorter(found):
         if likely > most and found.each_step is not None and found.each_step[0] > most:
@@ -87,7 +87,7 @@ def _slower(found: Comparison, most: float) -> Iterator[str]:
             return
         every = f", and every counted step is {found.every_step}" if found.every_step else ""
         raise UserError(
-            f"{said}{every}: a step may be within the {100 * most:.2g} % allowed, or longer than that by more than "
+            f"{said}{every}: a step may be within the {100 * most:.6g} % allowed, or longer than that by more than "
             f"{100 * ROOM:.2g} % of a step, for {found.widest}",
             f"record both on one machine while nothing else runs: {_more_steps(found, most)}",
         )
@@ -107,7 +107,7 @@ def _of_few(found: Comparison, most: float) -> Iterator[str]:
         yield from _each_longer(found, most)
     elif high > most + ROOM:
         raise UserError(
-            f"{_each(found, low, high)}: that may be above the {100 * most:.2g} % allowed by more than {100 * ROOM:.2g} % of "
+            f"{_each(found, low, high)}: that may be above the {100 * most:.6g} % allowed by more than {100 * ROOM:.2g} % of "
             "a step, and within it",
             _more_steps(found, most),
         )
@@ -124,7 +124,7 @@ def _each(found: Comparison, low: float, high: float) -> str:
 def _each_longer(found: Comparison, most: float) -> Iterator[str]:
     """Where every step is longer by more than the limit, and that is hardly chance."""
     chance = f"by chance that is so once in {found.orders:,} times"
-    yield f"{_each(found, *(found.each_step or (0.0, 0.0)))}, more than the {100 * most:.2g} % allowed, and {chance}:"
+    yield f"{_each(found, *(found.each_step or (0.0, 0.0)))}, more than the {100 * most:.6g} % allowed, and {chance}:"
     yield from _what_is_longer(found)
 
 

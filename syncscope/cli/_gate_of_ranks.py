@@ -97,7 +97,7 @@ def _saving(found: JobReport, most: float) -> Iterator[str]:
     low, high = (end / found.step for end in found.saving_range)
     if low > most:
         said = f"{100 * found.saving / found.step:.1f} % of a step ({100 * low:.1f} to {100 * high:.1f} %)"
-        yield f"the syncs cost the job {said}, more than the {100 * most:.2g} % allowed:"
+        yield f"the syncs cost the job {said}, more than the {100 * most:.6g} % allowed:"
         for line in found.lines:
             if line.price is not None and line.price.share > 0:
                 yield f"  {where(line)}: {100 * line.price.share / found.step:.1f} % of a step"
@@ -145,7 +145,7 @@ def _wait(found: JobReport, ranks: Sequence[Rank], most: float) -> Iterator[str]
         if (ns := of_rank.total()) > most * of_a_step:
             share = f"{100 * ns / of_a_step:.1f} % of a step"
             (cause, _), *_ = of_rank.most_common()
-            yield f"the other ranks wait {share} for rank {number}, more than the {100 * most:.2g} % allowed, mostly by {cause}"
+            yield f"the other ranks wait {share} for rank {number}, more than the {100 * most:.6g} % allowed, mostly by {cause}"
 
 
 def waited_for(found: JobReport, ranks: Sequence[Rank]) -> tuple[dict[int, Counter[LateBy]], float]:

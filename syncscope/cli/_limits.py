@@ -22,9 +22,9 @@ def number(*names: str, when: str) -> Callable[[Any], Any]:
     return click.option(*names, type=FiniteNumber(min=0), metavar="N", help=f"Exit 1 when {when}.")
 
 
-def share(*names: str, when: str) -> Callable[[Any], Any]:
-    """The option of a limit that is a part of a step."""
-    return click.option(*names, type=Share(), help=f"Exit 1 when {when}.")
+def share(*names: str, when: str, most: float = 100.0) -> Callable[[Any], Any]:
+    """The option of a limit in percent of a step, itself at most so many: a part of it has no more than 100."""
+    return click.option(*names, type=Share(most), help=f"Exit 1 when {when}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import partial
 
 import click
@@ -28,6 +29,7 @@ FORMATS = ("terminal", "json", "html", "markdown", "github", "junit")
     when="a step of AFTER is surely longer than one of BEFORE by more than that, in percent: 5%. Exit 2 when it "
     "may be 10 % of a step above that, for steps vary too much to judge, and not every step of AFTER is shorter, or only as a "
     "faster machine made them so",
+    most=math.inf,
 )
 @_limits.number("--max-new-syncs", "most_new", when="a step of AFTER has more than N syncs that one of BEFORE has not")
 @_expected.option(
@@ -74,6 +76,8 @@ def command(
     if one is not None and other is not None:
         _outputs.spare([output], [*one.traces.values(), *other.traces.values()])
         return _diff_of_jobs.diff_jobs(one, other, most, format_, output, most_slower, most_new, expect)
+    for name in (before, after):
+        refuse_unreadable_rank(name, most)
     if expect is not None:
         raise UserError(
             f"{_expected.EXPECT} counts the ranks of a job, and these are not two jobs",
@@ -82,8 +86,6 @@ def command(
     for job, name in ((one, after), (other, before)):
         if job is not None:
             _diff_of_jobs.refuse_one_rank(name, job)
-    for name in (before, after):
-        refuse_unreadable_rank(name, most)
     before, after = newest(before), newest(after)
     _outputs.spare([output], [before, after])
     found = compare(kineto.read(before, most), kineto.read(after, most))

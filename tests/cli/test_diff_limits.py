@@ -31,6 +31,20 @@ def test_a_gate_fails_where_a_step_is_surely_longer_and_names_the_lines(tmp_path
     assert gated(tmp_path, slow, slow, "--max-slowdown", "0%", "--max-new-syncs", "0") == (0, "")
 
 
+def test_a_step_may_be_allowed_more_than_to_take_twice_as_long_and_the_limit_is_told_as_it_was_typed(tmp_path):
+    before, after = (Device().run([step] * 6)[0] for step in (STEP, [("launch", 0, 50_000_000), *STEP[1:]]))
+    for limit in ("0.125%", "37.5%", "100%"):
+        code, said = gated(tmp_path, before, after, "--max-slowdown", limit)
+        assert code == 1, said
+        assert f"more than the {limit.removesuffix('%')} % allowed" in said
+    assert gated(tmp_path, before, after, "--max-slowdown", "900%") == (0, "")
+    for no in ("inf", "nan", "-1%"):
+        refused = CliRunner().invoke(commands, ["diff", "one", "two", "--max-slowdown", no])
+        assert "is no percentage of 0 or more" in refused.output
+    refused = CliRunner().invoke(commands, ["ranks", ".", "--max-saving", "101%"])
+    assert "is no percentage from 0 to 100" in refused.output
+
+
 def test_a_gate_says_where_no_line_made_a_step_longer(tmp_path):
     larger = [("launch", 0, 10_000_000), *STEP[1:]]
     before, after = (Device().run([step] * 6)[0] for step in (STEP, larger))

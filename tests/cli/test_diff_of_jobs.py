@@ -214,6 +214,7 @@ def test_how_many_ranks_are_expected_is_asked_of_jobs_alone(jobs):
 def test_a_rank_of_which_nothing_can_be_read_is_named_whichever_job_it_is_of(jobs, at):
     path = Path(jobs[at], "worker1.pt.trace.json")
     path.write_bytes(b"")
-    refused = diff(*jobs).exception
-    assert isinstance(refused, UserError)
-    assert refused.message.startswith(f"{path} is empty")
+    for expected in ((), ("--expect", "3")):
+        refused = diff(*jobs, *expected).exception
+        assert isinstance(refused, UserError)
+        assert refused.message.startswith(f"{path} is empty")
