@@ -1,4 +1,4 @@
-"""Ranks of a job that no job was made of, as others lie beside them: whether those of them that are here are all there are."""
+"""Ranks of a job that no job was made of, as one lies alone or others beside them: whether those that are here are all."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from syncscope.cli import _expected
 from syncscope.cli._jobs import worlds
 from syncscope.errors import UserError
 
-HINT = (
-    "bring them all, each job in a folder of its own; or, if no more were recorded on purpose, name the files, or say how "
-    f"many there are: `syncscope ranks FOLDER {_expected.EXPECT} N`"
-)
+HINT = "bring them all, each job in a folder of its own; or, if no more were recorded on purpose, name the files"
 
 
 def not_all(paths: Sequence[str]) -> dict[str, UserError]:

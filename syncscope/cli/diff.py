@@ -66,7 +66,7 @@ def command(
     """
     from syncscope import kineto
     from syncscope.analysis.compare import compare
-    from syncscope.cli import _diff_of_jobs, _gate_of_diff
+    from syncscope.cli import _diff_of_jobs, _gate_of_diff, _ranks_alone
     from syncscope.cli._console import complain
     from syncscope.cli._diff_words import unlike
     from syncscope.errors import UserError
@@ -86,11 +86,13 @@ def command(
     for job, name in ((one, after), (other, before)):
         if job is not None:
             _diff_of_jobs.refuse_one_rank(name, job)
+    named = after
     before, after = newest(before), newest(after)
     _outputs.spare([output], [before, after])
     found = compare(kineto.read(before, most), kineto.read(after, most))
     gate = partial(_gate_of_diff.unjudged, why) if (why := unlike(found)) else partial(_gate_of_diff.limits, found)
-    limits = list(gate(most_slower, most_new))
+    gone = _ranks_alone.not_all([after] if after != named else []).get(after)  # of a folder, which stands for its job
+    limits = list(_expected.of_all_ranks(gate(most_slower, most_new), gone, None))
     if format_ == "html" and output is not None:
         from syncscope.cli._diff_files import keep
 

@@ -4,8 +4,10 @@ import re
 
 import pytest
 from cli.recorded import moved, outcome, ranks, recording
+from click.testing import CliRunner
 
 from syncscope import kineto
+from syncscope.cli import commands
 
 WIDE = ("--max-syncs-per-step", "5")
 
@@ -77,3 +79,17 @@ def test_all_ranks_beside_another_recording_are_held_each_alone(beside):
 def test_a_rank_that_is_named_itself_is_held_alone(folder):
     ranks(folder / "runs", (0,), world=8)
     assert outcome("runs/worker0.pt.trace.json", *WIDE)[0] == 0
+
+
+def test_a_folder_with_one_rank_of_several_lets_no_limit_of_a_diff_pass(folder):
+    ranks(folder / "one", (0,), world=2)
+    ranks(folder / "two", (0,), world=2)
+    asked = diff("one", "two", "--max-new-syncs", "0")
+    assert asked.return_value == 2
+    assert "1 of 2 ranks is here; missing: 1" in asked.stderr
+    assert diff("one", "two").return_value == 0, "nobody asked whether anything holds"
+    assert diff("one", "two/worker0.pt.trace.json", "--max-new-syncs", "0").return_value == 0
+
+
+def diff(*args):
+    return CliRunner().invoke(commands, ["diff", *args], standalone_mode=False)
