@@ -15,6 +15,7 @@ def unified(name: str, before: bytes, after: bytes, *, color: bool = False) -> s
     """What changes in the file of that name; "" where nothing does."""
     old, new = (text.decode("utf-8", "replace").splitlines(keepends=True) for text in (before, after))
     path = visible(as_patched(name))
+    path += "\t" * (" " in path)  # or `patch` takes the name for one that ends at the space
     rows = []
     for row in difflib.unified_diff(old, new, f"a/{path}", f"b/{path}"):
         whole = row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n"

@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import stat
+import subprocess
 
 import pytest
 from linter.conftest import MASKS, READS
@@ -373,3 +375,11 @@ def test_a_safe_fix_is_none_where_the_same_place_is_waited_for_all_the_same(door
 
     assert fixes(code) == [None]
     assert fixes(code.replace("torch.argmin(v)", "0")) == ["safe"]
+
+
+@pytest.mark.skipif(shutil.which("patch") is None, reason="no patch")
+def test_patch_takes_the_diff_of_a_file_with_a_space_in_its_path(door):
+    path = door.write("a b/loss file.py", MASKS)
+    diff = door("lint", "--diff", "--all", "a b").out
+    subprocess.run(["patch", "-p1", "-f"], input=diff, text=True, check=True, cwd=door.folder)
+    assert path.read_text() != MASKS

@@ -174,7 +174,7 @@ def test_a_notebook_of_another_language_is_left_alone(door):
 def test_diff_names_the_cell(door):
     door.write("x.ipynb", text(cell("import torch"), cell(MASKS)))
     out = door("lint", "--diff").out
-    assert "--- a/x.ipynb:cell 2\n" in out
+    assert "--- a/x.ipynb:cell 2\t\n" in out, "a tab ends a name with a space, for `patch`"
     places = [line.rpartition(": ")[0] for line in out.splitlines() if line.startswith("x.ipynb")]
     assert places
     assert places[0] == door("lint").out.split(": ")[0], (
