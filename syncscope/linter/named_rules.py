@@ -9,6 +9,7 @@ from syncscope import discover
 from syncscope.errors import UserError
 from syncscope.linter import rulesets
 from syncscope.linter.config import BUILT_IN, NOT_LINTED, Config, said_at
+from syncscope.linter.trust import refused
 
 
 def check_names(configs: Iterable[Config]) -> None:
@@ -35,7 +36,9 @@ def check_some(configs: Collection[Config]) -> None:
         UserError: none is, in no file.
     """
     if configs and not any(map(_asks_some, configs)):
-        raise UserError("no rule is on", "`select` names none that `ignore` does not take away: say other ones")
+        untrusted = [*refused(dict.fromkeys(folder for config in configs for folder in config.refused))]
+        hint = "; ".join(untrusted) or "`select` names none that `ignore` does not take away: say other ones"
+        raise UserError("no rule is on", hint)
 
 
 def _asks_some(config: Config) -> bool:

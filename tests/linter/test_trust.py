@@ -56,6 +56,14 @@ def test_the_findings_of_our_own_rules_are_there_all_the_same(evil):
     assert evil("lint").lines == [("train.py", 11, "host-read")]
 
 
+@pytest.mark.parametrize("by", ["option", "table"])
+def test_a_gate_on_rules_that_are_not_trusted_alone_does_not_pass(evil, by):
+    evil.write("pyproject.toml", TABLE + ('select = ["zz"]\n' if by == "table" else ""))
+    said = evil("lint", *(["--select", "zz"] if by == "option" else []))
+    assert (said.code, "no rule is on" in said.err, LINE in said.err) == (2, True, True)
+    assert not ran(evil)
+
+
 def test_standard_input_runs_none(evil):
     assert LINE in evil("lint", "-", "--stdin-filename", "train.py", stdin=READS).err
     assert not ran(evil)
