@@ -32,7 +32,7 @@ def exporter(said: dict[str, Any]) -> ModuleType | None:
     found = _formats.chosen(said["form"], said["output"], {"findings"}, own=("text",))
     suffix = os.path.splitext(said["output"] or "")[1]
     if found is None and suffix not in ("", ".txt", ".log"):
-        known = ", ".join(sorted(module.SUFFIX for module in _formats.able({"findings"}).values()))
+        known = ", ".join(sorted(filter(None, (module.SUFFIX for module in _formats.able({"findings"}).values()))))
         echo(
             f"note: {visible(said['output'])} is written as text: no format has the suffix {suffix}, but {known}",
             err=True,

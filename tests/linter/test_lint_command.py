@@ -373,6 +373,7 @@ def test_a_suffix_that_is_no_formats_is_written_as_text_and_says_so(door):
     door.write("train.py", READS)
     ran = door("lint", "-o", "found.foo", "train.py")
     assert "found.foo is written as text: no format has the suffix .foo" in ran.err
+    assert "but .github, " in ran.err
     assert "[host-read]" in (door.folder / "found.foo").read_text()
     assert "written as text" not in door("lint", "-o", "found.txt", "train.py").err
 
