@@ -13,6 +13,7 @@ ASKS = {"startswith", "endswith", "removeprefix", "removesuffix", "partition", "
 OF_OTHERS = {
     "tracers/hooks/pyopencl.py": {"fallback of "},  # the name of an operator, as recordings have it
     "model/ops.py": {"fallback of "},  # the same
+    "model/source.py": {" (as recorded)"},  # the mark of a path, ours, as docs/report.md has it
     "analysis/modules.py": {"nn.Module: "},  # of ranges, as torch.profiler names them
     "kineto/columns.py": {"host waits (syncscope)"},  # of a lane, ours
     "exporters/_xplane.py": {"host waits (syncscope)"},

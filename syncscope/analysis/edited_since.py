@@ -17,11 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from syncscope.analysis.same_text import recorded_texts
-from syncscope.model.source import Place, text_hash
+from syncscope.model.source import AS_RECORDED, Place, text_hash
 from syncscope.model.trace import Trace
-
-AS_RECORDED = " (as recorded)"
-"""What stands behind the name of a file where the line of it is that of the recording, and no line of today's."""
 
 
 def as_it_is_now(trace: Trace, files: Mapping[str, Path]) -> tuple[Trace, list[str]]:

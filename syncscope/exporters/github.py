@@ -11,6 +11,7 @@ from syncscope.exporters._alike import offer
 from syncscope.exporters._rooted import GITHUB, rooted
 from syncscope.model.finding import Finding
 from syncscope.model.report import Report
+from syncscope.model.source import on_disk
 
 SUFFIX = ".github"
 TAKES = {"findings"}
@@ -33,8 +34,12 @@ def command(finding: Finding) -> str:
     place: dict[str, str | int] = {}
     if is_in_project(finding.place.path):
         first, last = finding.file_lines
-        place = {"file": rooted(finding.place.path, GITHUB), "line": first, "endLine": last}
-        if finding.end_line == finding.place.line and not finding.cell:  # columns of a cell are none of its JSON
+        place = {"file": rooted(finding.place.path, GITHUB)}
+        if finding.place.path == on_disk(finding.place.path):  # else no line of today's file is meant
+            place |= {"line": first, "endLine": last}
+        if (
+            "line" in place and finding.end_line == finding.place.line and not finding.cell
+        ):  # columns of a cell are none of its JSON
             place |= {"col": finding.column, "endColumn": finding.end_column}
     place["title"] = f"syncscope ({finding.rule})"
     said = ",".join(f"{key}={escaped(str(value), ',:')}" for key, value in place.items())

@@ -17,7 +17,7 @@ from syncscope.exporters._fingerprints import fingerprints
 from syncscope.exporters._rooted import GITHUB, GITLAB, rooted
 from syncscope.model.finding import CONFIDENCE, Finding, Fix, Hazard
 from syncscope.model.report import Report
-from syncscope.model.source import Span
+from syncscope.model.source import Span, on_disk
 
 SUFFIX = ".sarif"
 TAKES = {"findings"}
@@ -94,6 +94,8 @@ def location(finding: Finding) -> dict[str, Any]:
     region = {"startLine": first, "startColumn": finding.column, "endLine": last, "endColumn": finding.end_column}
     if finding.cell:  # whose columns are none of its JSON
         region = {"startLine": first, "endLine": last}
+    if finding.place.path != on_disk(finding.place.path):  # no line of today's file is meant
+        return {"artifactLocation": artifact(finding)}
     return {"artifactLocation": artifact(finding), "region": region}
 
 

@@ -38,6 +38,15 @@ PACKAGES = r"(?:site|dist)-packages"
 INSTALLED = re.compile(rf"(?:^|[/\\])(?:{PACKAGES}|lib[/\\]python3[.\d]*(?![/\\]{PACKAGES}))[/\\]|^<frozen ")
 
 
+AS_RECORDED = " (as recorded)"
+"""What stands behind the name of a file where the line of it is that of a recording, and no line of today's."""
+
+
+def on_disk(path: str) -> str:
+    """The file itself, for those who open it: a `Place` may say behind it that its line is not there any more."""
+    return path.removesuffix(AS_RECORDED)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
     """A file and a line (the first is 1): the key on which lint and trace meet."""

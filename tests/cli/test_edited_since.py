@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from syncscope import kineto
 from syncscope.cli import commands
+from syncscope.model.commands import says_all
 from syncscope.model.source import Place, text_hash
 
 TEXT = SOURCE.split("\n")
@@ -92,3 +93,18 @@ def test_findings_are_priced_by_the_line_that_waited(edited):
     assert f"project/train.py:{READ + 5}:" in done.stdout
     assert "project/train.py:2:" not in done.stdout
     assert "was edited since the recording" in done.stderr
+
+
+@pytest.mark.parametrize("format", ["github", "gitlab", "sarif"])
+def test_what_a_server_shows_is_in_a_file_that_is_there(edited, format):
+    now = "# one\n" + SOURCE.replace("total += loss.item()", "total += loss.detach().item()")
+    told = edited(now, "--max-syncs-per-step", "0", "--format", format)
+    for known in {"github": ["file=project/train.py,title"], "gitlab": ['"path": "project/train.py"']}.get(
+        format, ['"uri": "project/train.py"']
+    ):
+        assert known in told
+    assert (f'"startLine": {READ}' in told, f"line={READ}" in told) == (False, False)
+
+
+def test_a_command_names_a_file_that_is_there():
+    assert says_all(["a b.py (as recorded)", "a b.py"]) == "`syncscope lint --all --min-confidence low 'a b.py'`"
