@@ -26,6 +26,10 @@ from syncscope.tracers.places import LIBRARY, USER, kind_of
 
 HOST = {"cpu", "numpy", "item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__repr__", "__format__"}
 MASKED = {"__getitem__": Op.MASK_READ, "__setitem__": Op.MASK_WRITE, "masked_select": Op.MASKED_SELECT}
+SIZED = {
+    "combinations": Op.COMBINATIONS,
+    **{f"to_sparse{kind}": Op.SPARSE for kind in ("", "_coo", "_csr", "_csc", "_bsr", "_bsc")},
+}  # what they make is as large as their values say, which on a device torch's sync debug mode tells
 INDEXED = ("__getitem__", "__setitem__")
 _users = 0
 _keepers = 0
@@ -185,6 +189,8 @@ def _follower(torch: Any) -> Any:
             name = getattr(function, "__name__", "")
             if name in MASKED and not reads.local.inside and len(args) > 1 and _chosen_by_mask(*args):
                 reads.noted(MASKED[name], sys._getframe(1), int, (), {})  # who hears it asks only the tensor
+            if name in SIZED and not reads.local.inside and _sized_by_values(args[0]):
+                reads.noted(SIZED[name], sys._getframe(1), int, (), {})
             if name in INDEXED and not reads.local.inside and len(args) > 1:
                 for _ in range(_numbers_among(args[1])):
                     reads.noted(Op.SCALAR_INDEX, sys._getframe(1), int, (), {})
@@ -261,6 +267,11 @@ def _chosen_by_mask(tensor: Any, key: Any, *written: Any) -> bool:
         return False  # a number is filled in without a wait
     masks = [k for k in (key if isinstance(key, tuple) else (key,)) if _is_tensor(k) and k.dim() > 0 and counts(k)]
     return any(str(mask.dtype) in ("torch.bool", "torch.uint8") for mask in masks)
+
+
+def _sized_by_values(tensor: Any) -> bool:
+    """Whether it counts and has all of its elements: of a sparse one it is known how many there are."""
+    return _is_tensor(tensor) and tensor.layout is sys.modules["torch"].strided and counts(tensor)
 
 
 def _numbers_among(key: Any) -> int:

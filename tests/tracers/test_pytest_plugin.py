@@ -337,6 +337,43 @@ def test_what_the_threads_of_a_test_wait_for_counts_too(
     }
 
 
+SIZED_BY_VALUES = """
+import pytest
+import torch
+
+x = torch.ones(2, 3, requires_grad=True)
+pytestmark = pytest.mark.max_syncs(0)
+
+
+def test_to_sparse():
+    (x * 2).to_sparse().to_sparse()
+
+
+def test_to_sparse_coo():
+    (x * 2).to_sparse_coo()
+
+
+def test_combinations():
+    torch.combinations(x.sum(0))
+
+
+def test_of_the_host():
+    x.sum()
+    torch.ones(3).to_sparse()
+    torch.combinations(torch.ones(3))
+"""
+
+
+def test_what_is_as_large_as_its_values_say_counts_on_the_cpu_as_a_device_tells_it(
+    forked: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _outcomes(SIZED_BY_VALUES, forked, tmp_path, monkeypatch) == {
+        "test_to_sparse": "1 sync",
+        "test_to_sparse_coo": "1 sync",
+        "test_combinations": "1 sync",
+    }
+
+
 def _outcomes(tests: str, forked: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What is told of these tests, by their names: of each that does not just pass."""
     (tmp_path / "test_told.py").write_text(tests.lstrip())
