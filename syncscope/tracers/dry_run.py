@@ -30,6 +30,7 @@ SIZED = {
     "combinations": Op.COMBINATIONS,
     **{f"to_sparse{kind}": Op.SPARSE for kind in ("", "_coo", "_csr", "_csc", "_bsr", "_bsc")},
 }  # what they make is as large as their values say, which on a device torch's sync debug mode tells
+HOOKED = ("register_hook", "register_post_accumulate_grad_hook")  # what they call is given what autograd has made
 INDEXED = ("__getitem__", "__setitem__")
 _users = 0
 _keepers = 0
@@ -178,6 +179,8 @@ def _follower(torch: Any) -> Any:
         def around(self, function: Any, args: Any, kwargs: Any) -> Any:
             if (in_c := _in_c(function)) is not None:
                 return self.followed(in_c, args, kwargs, in_c(*args, **(kwargs or {})))
+            if function.__name__ in HOOKED and len(args) > 1 and counts(args[0]):
+                args = (args[0], _given_marked(args[1]), *args[2:])
             op = reads.named.get(function.__code__)  # what it calls in turn is not followed
             if op is None or reads.local.inside or not _is_tensor(args[0]) or not counts(args[0]):
                 result = function(*args, **(kwargs or {}))
@@ -267,6 +270,19 @@ def _chosen_by_mask(tensor: Any, key: Any, *written: Any) -> bool:
         return False  # a number is filled in without a wait
     masks = [k for k in (key if isinstance(key, tuple) else (key,)) if _is_tensor(k) and k.dim() > 0 and counts(k)]
     return any(str(mask.dtype) in ("torch.bool", "torch.uint8") for mask in masks)
+
+
+def _given_marked(hook: Any) -> Any:
+    """A hook that follows what autograd gives it: a gradient is where its tensor is, and autograd calls without a mode."""
+
+    @functools.wraps(hook)
+    def marked(given: Any) -> Any:
+        torch = sys.modules["torch"]
+        followed = not _users or torch.overrides._len_torch_function_stack()
+        with contextlib.nullcontext() if followed else _follower(torch)():
+            return hook(mark(given))
+
+    return marked
 
 
 def _sized_by_values(tensor: Any) -> bool:

@@ -374,6 +374,50 @@ def test_what_is_as_large_as_its_values_say_counts_on_the_cpu_as_a_device_tells_
     }
 
 
+OF_HOOKS = """
+import pytest
+import torch
+
+pytestmark = pytest.mark.max_syncs(0)
+model = torch.nn.Linear(4, 4)
+
+
+def test_of_a_tensor():
+    out = model(torch.ones(2, 4))
+    out.register_hook(lambda grad: print(grad.sum().item()))
+    out.sum().backward()
+
+
+def test_of_a_parameter():
+    hook = model.weight.register_hook(lambda grad: grad * (1 if grad.norm().item() < 1 else 0.5))
+    model(torch.ones(2, 4)).sum().backward()
+    hook.remove()
+    model(torch.ones(2, 4)).sum().backward()
+
+
+def test_after_it_is_added():
+    hook = model.weight.register_post_accumulate_grad_hook(lambda weight: print(weight.grad.norm().item()))
+    model(torch.ones(2, 4)).sum().backward()
+    hook.remove()
+
+
+def test_of_the_host():
+    hook = model.weight.register_hook(lambda grad: print(torch.ones(3).sum().item()))
+    model(torch.ones(2, 4)).sum().backward()
+    hook.remove()
+"""
+
+
+def test_what_a_hook_of_a_gradient_waits_for_counts_too(
+    forked: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _outcomes(OF_HOOKS, forked, tmp_path, monkeypatch) == {
+        "test_of_a_tensor": "1 sync",
+        "test_of_a_parameter": "1 sync",
+        "test_after_it_is_added": "1 sync",
+    }
+
+
 def _outcomes(tests: str, forked: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What is told of these tests, by their names: of each that does not just pass."""
     (tmp_path / "test_told.py").write_text(tests.lstrip())
