@@ -229,7 +229,7 @@ def test_the_jobs_that_hold_a_recording_against_main_stop_a_slower_step(machine,
     job = next(yaml.safe_load(block) for block in blocks if "# .gitlab-ci.yml" in block)["step"]
     _install, _record, report, last = job["script"]
     told = {"MAIN": str(project.parent / "main.json.gz"), "CI_DEFAULT_BRANCH": "main", "CI_JOB_TOKEN": "x"}
-    kept = project / "runs" / "run.pt.trace.json.gz"
+    kept = project / "runs" / "train" / "run.pt.trace.json.gz"  # as `run` writes it, in the folder of its program
     kineto.save(recording("src/train.py", 5), kept)
     assert machine(last, WAITS, CI_COMMIT_BRANCH="main", **told)[0] == 0
     longer = [replace(e, start=e.start * slower, duration=e.duration * slower) for e in recording("src/train.py", 5)]
@@ -241,11 +241,11 @@ def test_the_jobs_that_hold_a_recording_against_main_stop_a_slower_step(machine,
     _install, _record, aside, gate, summary = workflow("slower.yml")
     assert machine(str(aside["run"]), WAITS)[0] == 0
     (project / "runs").mkdir()
-    kineto.save(recording("src/train.py", 5), project / "runs" / "run.pt.trace.json.gz")
+    kineto.save(recording("src/train.py", 5), project / "runs" / "train" / "run.pt.trace.json.gz")
     code, said = machine(gate["run"], WAITS)
     assert code == ends, said
     assert ("% allowed" in said) == bool(ends)
-    assert ("::error title=syncscope (limit)::mine/run.pt.trace.json.gz" in said) == bool(ends), (
+    assert ("::error title=syncscope (limit)::mine/train/run.pt.trace.json.gz" in said) == bool(ends), (
         "no line has more syncs"
     )
     assert machine(str(summary["run"]), WAITS, GITHUB_STEP_SUMMARY="summary.md")[0] == ends
