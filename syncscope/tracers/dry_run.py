@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import threading
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -36,6 +37,7 @@ _users = 0
 _keepers = 0
 _asked = [0]  # how often a tensor was found to count
 _devices: dict[str, Any] = {}  # the one torch.device of each place
+_local = threading.local()  # `hooks`: how many that are followed are under way
 _lent = False  # whether the program asked for a device by name, and got the CPU
 
 
@@ -80,7 +82,7 @@ def mark(value: Any) -> Any:
 def counts(tensor: Any) -> bool:
     """Whether this tensor of the CPU is treated as one of a device."""
     known = _marks.get(id(tensor))
-    found = known.counts if known is not None and known() is tensor else _needs_gradient(tensor)
+    found = known.counts if known is not None and known() is tensor else _needs_gradient(tensor) or _unfollowed()
     _asked[0] += found
     return found
 
@@ -115,6 +117,14 @@ def _needs_gradient(tensor: Any) -> bool:
         return bool(tensor.requires_grad)
     with lib.DisableTorchFunctionSubclass():
         return bool(tensor.requires_grad)
+
+
+def _unfollowed() -> bool:
+    """Whether a backward pass has called something that is not followed, as a function's own `backward`: what that is given,
+    and computes of it, is where the loss is."""
+    torch = sys.modules["torch"]
+    task = getattr(torch._C, "_current_graph_task_id", None)  # since torch 2.0
+    return task is not None and task() != -1 and not getattr(_local, "hooks", 0)
 
 
 @contextlib.contextmanager
@@ -279,8 +289,12 @@ def _given_marked(hook: Any) -> Any:
     def marked(given: Any) -> Any:
         torch = sys.modules["torch"]
         followed = not _users or torch.overrides._len_torch_function_stack()
-        with contextlib.nullcontext() if followed else _follower(torch)():
-            return hook(mark(given))
+        _local.hooks = getattr(_local, "hooks", 0) + 1
+        try:
+            with contextlib.nullcontext() if followed else _follower(torch)():
+                return hook(mark(given))
+        finally:
+            _local.hooks -= 1
 
     return marked
 
